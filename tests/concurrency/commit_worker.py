@@ -57,7 +57,7 @@ from frazil.commit.update_properties import UpdateProperties
 from frazil.commit.update_refs import CreateRef, DropRef
 from frazil.commit.update_schema import UpdateSchema
 from frazil.errors import CommitStateUnknownError, FrazilError, StorageError
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.loaded import LoadedTable
 from frazil.spec.data_file import DataFile, FileContent, FileFormat
 from frazil.spec.frozen_map import FrozenMap

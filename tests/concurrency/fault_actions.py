@@ -41,7 +41,7 @@ from frazil.commit.update_sort_order import UpdateSortOrder
 from frazil.commit.update_spec import UpdateSpec
 from frazil.commit.update_statistics import UpdateStatistics
 from frazil.commit.write_manifests import AddedFile
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.spec.data_file import DataFile, FileContent
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.snapshot import RefType, Snapshot

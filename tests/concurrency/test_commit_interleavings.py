@@ -34,7 +34,7 @@ from frazil.commit.update_schema import UpdateSchema
 from frazil.commit.update_sort_order import UpdateSortOrder
 from frazil.commit.write_manifests import AddedFile
 from frazil.errors import AlreadyExistsError, ConcurrentChangeError, InvalidRequestError, NotFoundError
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.expr.predicates import Predicate
 from frazil.loaded import LoadedTable
 from frazil.scan.plan import plan_scan

@@ -29,7 +29,7 @@ import pytest
 import frazil
 from frazil.catalog.base import Catalog
 from frazil.catalog.failing_database import FailingDatabase
-from frazil.catalog.marks import Mark, marking
+from frazil.catalog.idempotency_records import IdempotencyRecord, recording
 from frazil.catalog.sql import SqlCatalog
 from frazil.errors import StorageError
 from frazil.serve.exchange import Answer
@@ -155,9 +155,9 @@ def dying(server: Served) -> Iterator[Death]:
     """Let a server die before it keeps an answer."""
     death, keep = Death(), server.service.state.keep_answer
 
-    def die(key: str, seen: str, answer: Answer, now_ms: int, **options: Any) -> bool:
+    def die(key: str, fingerprint: str, answer: Answer, now_ms: int, **options: Any) -> bool:
         if answer.code == 0:
-            return keep(key, seen, answer, now_ms, **options)
+            return keep(key, fingerprint, answer, now_ms, **options)
         death.answer = answer
         raise Died
 
@@ -345,10 +345,10 @@ def test_lost_database_response_is_resolved_on_retry(tmp_path: Path, name: str) 
     with served(tmp_path / "wh", state=tmp_path / "serve.db") as server:
         set_up(server)
         catalog = server.catalog
-        assert isinstance(catalog, SqlCatalog) and catalog.marks is not None
+        assert isinstance(catalog, SqlCatalog) and catalog.idempotency_records is not None
         inner = catalog._sql._database
         lossy = FailingDatabase(inner)
-        for holder in (catalog._sql, catalog._sql._namespaces, catalog.marks):
+        for holder in (catalog._sql, catalog._sql._namespaces, catalog.idempotency_records):
             holder._database = lossy
         # The step that changes something is the first transaction; reads come before it.
         lossy._next = lambda verb: FaultKind.APPLIED_BUT_ERROR if verb == "transaction" else None  # type: ignore[method-assign]
@@ -356,7 +356,7 @@ def test_lost_database_response_is_resolved_on_retry(tmp_path: Path, name: str) 
         first = keyed(server, method, path, body, key)
         # A commit is looked up in the table at once.
         assert first.code == 200 or first.error == "CommitStateUnknownException"
-        for holder in (catalog._sql, catalog._sql._namespaces, catalog.marks):
+        for holder in (catalog._sql, catalog._sql._namespaces, catalog.idempotency_records):
             holder._database = inner
         for other in others:
             assert server.ask(*other).code < 300
@@ -436,14 +436,14 @@ def test_idempotency_records_expire(tmp_path: Path) -> None:
     with served(tmp_path / "wh") as server:
         key = new_key()
         assert keyed(server, "POST", NAMESPACES, {"namespace": ["n"]}, key).code == 200
-        marks = server.service.marks
-        assert marks is not None
-        found = marks.find(key)
+        records = server.service.idempotency_records
+        assert records is not None
+        found = records.find(key)
         assert found is not None
-        marks.forget(found.ends_ms - 1)
-        assert marks.find(key) == found
-        marks.forget(found.ends_ms)
-        assert marks.find(key) is None
+        records.forget(found.ends_ms - 1)
+        assert records.find(key) == found
+        records.forget(found.ends_ms)
+        assert records.find(key) is None
 
 
 def test_database_without_create_table_rights_is_served_without_idempotency_records(tmp_path: Path) -> None:
@@ -452,13 +452,13 @@ def test_database_without_create_table_rights_is_served_without_idempotency_reco
     opened = open_catalog(tmp_path / "wh")
     with opened, sqlite3.connect(tmp_path / "wh" / "catalog.db") as driver:
         driver.execute("DROP TABLE frazil_requests")
-        assert opened.marks is not None
-        full = FailingDatabase(opened.marks._database, {1: FaultKind.NO_SPACE, 2: FaultKind.NO_SPACE})
-        opened.marks._database = full
-        assert not opened.marks.enable()
-        with marking(Mark(new_key(), "print", 1)):
+        assert opened.idempotency_records is not None
+        full = FailingDatabase(opened.idempotency_records._database, {1: FaultKind.NO_SPACE, 2: FaultKind.NO_SPACE})
+        opened.idempotency_records._database = full
+        assert not opened.idempotency_records.enable()
+        with recording(IdempotencyRecord(new_key(), "print", 1)):
             opened.create_namespace(("n",))
-        assert opened.marks.find("n") is None
+        assert opened.idempotency_records.find("n") is None
 
 
 @pytest.mark.extended
@@ -468,12 +468,12 @@ def test_role_without_write_access_to_idempotency_records_is_served_without_them
     psycopg = pytest.importorskip("psycopg")
     with served(tmp_path / "wh", catalog=postgres_server.uri, name="roles") as server:
         set_up(server)
-        assert server.service.marks is not None
+        assert server.service.idempotency_records is not None
     role = f"guest_{new_key()[:8]}"
     with psycopg.connect(postgres_server.uri, autocommit=True) as driver:
         driver.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'guest-password'")
         driver.execute(f"GRANT ALL ON iceberg_tables, iceberg_namespace_properties TO {role}")
     uri = f"postgresql://{role}:guest-password@127.0.0.1:{postgres_server.port}/postgres"
     with served(tmp_path / "wh", catalog=uri, name="roles") as server:
-        assert server.service.marks is None
+        assert server.service.idempotency_records is None
         assert keyed(server, "POST", A, properties(x="1"), new_key()).code == 200

@@ -88,9 +88,9 @@ def test_closed_file_rejects_writes(place: tuple[Storage, str], end: str) -> Non
     storage, root = place
     file = storage.open_new(f"{root}/file")
     getattr(file, end)()
-    with pytest.raises(InvalidRequestError, match="published or discarded already"):
+    with pytest.raises(InvalidRequestError, match="already published or discarded"):
         file.write(b"more")
-    with pytest.raises(InvalidRequestError, match="published or discarded already"):
+    with pytest.raises(InvalidRequestError, match="already published or discarded"):
         file.publish()
 
 

@@ -61,7 +61,7 @@ def test_credentials_of_the_environment_are_used_on_request(
 
 
 def test_environment_without_credentials_is_an_error(empty_environment: pytest.MonkeyPatch) -> None:
-    with pytest.raises(StorageError, match="no variable, profile or role has any"):
+    with pytest.raises(StorageError, match="no environment variable, profile or role provides any"):
         EnvironmentCredentials()()
 
 
@@ -191,5 +191,5 @@ def test_google_multipart_uploads_are_completed(s3_server: S3Server) -> None:
 def test_store_ignoring_the_google_precondition_is_detected(s3_server: S3Server) -> None:
     storage = choose_storage(google(s3_server))
     s3_server.plan(Planned("unconditional", times=100))
-    with pytest.raises(UnsupportedError, match="two writers could both win"):
+    with pytest.raises(UnsupportedError, match="two writers could both succeed"):
         storage.create_exclusive(f"gs://{BUCKET}/{uuid.uuid4().hex}", b"")

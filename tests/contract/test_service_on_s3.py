@@ -36,7 +36,7 @@ def test_client_without_credentials_uses_vended_ones(s3_server: S3Server, tmp_pa
             assert lake.table("db.t").scan("id > 1").count() == 1
             assert table.check().ok
             if is_signed:
-                with pytest.raises(UnsupportedError, match="not once it is dropped"):
+                with pytest.raises(UnsupportedError, match="not after it is dropped"):
                     lake.drop_table("db.t", purge=True)
                 assert lake.table("db.t").scan().count() == 2
             else:

@@ -27,7 +27,7 @@ from frazil.rest.open_rest import open_rest
 from frazil.rest.pages import read_pages
 from frazil.serve.app import Limits
 from frazil.serve.auth import Auth, Secret
-from frazil.serve.kept_plans import BUDGET_BYTES, KeptPlan, KeptPlans
+from frazil.serve.plan_cache import BUDGET_BYTES, CachedPlan, PlanCache
 from frazil.storage.http import AnswerLost, AnswerTooLarge, HttpClient
 from tests.property.test_serve_fuzz import VERSION
 from tests.support.rest_lab import scripted_service
@@ -98,8 +98,8 @@ def test_deep_filter_is_answered_or_refused(server: Served, depth: int) -> None:
 
 
 def test_cached_plans_have_a_memory_budget() -> None:
-    plans = KeptPlans()
-    made = [KeptPlan(("db", "t"), None, frozenset(), [], (), 0, 1 << 20) for _ in range(100)]  # type: ignore[arg-type]
+    plans = PlanCache()
+    made = [CachedPlan(("db", "t"), None, frozenset(), [], (), 0, 1 << 20) for _ in range(100)]  # type: ignore[arg-type]
     for plan in made:
         plans.keep(plan)
     kept = [plan for plan in made if plans.find(plan.plan_id, ("db", "t"), 0) is not None]

@@ -184,7 +184,7 @@ def test_endpoint_trusted_by_the_user_receives_user_credentials(
     named = f"http://{OWN}:9000"
     service.on(f"GET {AT}", (200, table_json(config={ENDPOINT[store]: named})))
     properties = {**USERS[store][kind], ENDPOINT[store] if trusting == "own" else trusting: named}
-    with pytest.raises(FrazilError, match="no such"):
+    with pytest.raises(FrazilError, match="does not exist"):
         opened(service, proxy, properties).load_table(TABLE).storage.read(f"{LOCATION[store]}/f")
     assert proxy.hosts == {OWN}
     assert any(secret in proxy.text_to(OWN) for secret in SECRETS)
@@ -297,7 +297,7 @@ def test_service_cannot_enable_credentials_of_this_machine(service: ScriptedServ
     config = {"s3.endpoint": f"http://{STRANGER}:9000", "s3.use-environment": "true"}
     service.on(f"GET {AT}", (200, table_json(config=config)))
     storage = opened(service, proxy, {}).load_table(TABLE).storage
-    assert "there are no credentials" in str(run_all(storage, "s3://bkt/t")[0])
+    assert "no credentials are configured" in str(run_all(storage, "s3://bkt/t")[0])
     assert proxy.sent == []
 
 

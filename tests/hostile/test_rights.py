@@ -29,7 +29,7 @@ from frazil.serve.auth import (
     parse_auth_file,
 )
 from frazil.serve.exchange import Refusal
-from frazil.serve.kept_state import KeptState
+from frazil.serve.server_state import ServerState
 from frazil.serve.sign_requests import SignRequest
 from frazil.serve.store_access import StoreAccess
 from frazil.spec.new_table import new_table_metadata
@@ -384,12 +384,12 @@ def test_token_signing_key_cannot_be_derived_from_the_secrets() -> None:
 def test_server_persists_its_token_signing_key(tmp_path: Path) -> None:
     keys = []
     for _ in range(2):
-        state = KeptState(tmp_path / "serve.db")
+        state = ServerState(tmp_path / "serve.db")
         keys.append(state.signing_key())
         state.close()
     assert keys[0] == keys[1] and len(keys[0]) == 32
     assert (tmp_path / "serve.db").stat().st_mode & 0o077 == 0
-    state = KeptState()
+    state = ServerState()
     assert state.signing_key() != keys[0]
     state.close()
 

@@ -51,7 +51,7 @@ def test_sql_cases_hold_on_a_third_party_service_except_for_listed_differences(k
     )
 
 
-DROPS = ("-W", "ignore:The catalog service made:RuntimeWarning")
+DROPS = ("-W", "ignore:The catalog service created:RuntimeWarning")
 """Nessie drops defaults of columns, of which the client warns."""
 
 

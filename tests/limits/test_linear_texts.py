@@ -22,12 +22,12 @@ import pytest
 
 import frazil
 from frazil.errors import FrazilError
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.spec.parse_type import parse_schema, parse_type
 from frazil.spec.sorting import parse_sort_term
 from frazil.sql.for_spark import changes_as_options, evolution_as_option, script_for_spark
-from frazil.sql.tokens import cut_tokens
 from frazil.table.parse_name import parse_name
+from frazil.text.tokens import cut_tokens
 
 _WORTH_COMPARING = 0.03
 _FAR_TOO_LONG = 3.0

@@ -9,7 +9,7 @@ import pytest
 
 from frazil.expr.bind import bind
 from frazil.expr.evaluate_row import evaluate_row
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.loaded import LoadedTable
 from frazil.scan.changelog import Changelog
 from frazil.table.scan import Scan, scan_table

@@ -23,7 +23,7 @@ from frazil.codec.view_metadata_json import decode_view_metadata, encode_view_me
 from frazil.codec.wkb import decode_wkb
 from frazil.codec.wkt import parse_wkt, wkt_to_wkb
 from frazil.errors import FrazilError
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.spec.parse_type import parse_schema
 from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, NestedField

@@ -10,7 +10,7 @@ import pytest
 from frazil.datafile.read_task import read_task, view_table
 from frazil.expr.bind import bind
 from frazil.expr.evaluate_row import evaluate_row
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.table.scan import scan_table
 from tests.support.file_writers import table_to_rows
 from tests.support.scan_model import FORMATS, SCHEMA, Model, same_rows

@@ -18,8 +18,8 @@ from hypothesis import given, settings
 
 from frazil.serve.error_answers import error_answer
 from frazil.serve.exchange import Answer, Request
-from frazil.serve.kept_state import KeptState
 from frazil.serve.operations import OPERATIONS, Router
+from frazil.serve.server_state import ServerState
 from frazil.serve.service import Service
 from frazil.table.open_catalog import open_catalog
 from tests.support.served_lake import SCHEMA
@@ -130,7 +130,7 @@ names = st.sampled_from(["db", "t", "v", "none", "db\x1fx", "", "ä/b", "\ud800"
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     folder: Path = tmp_path_factory.mktemp("fuzz")
     with open_catalog(folder / "w") as catalog:
-        state = KeptState(folder / "serve.db")
+        state = ServerState(folder / "serve.db")
         yield Service(catalog, state)
         state.close()
 

@@ -153,7 +153,7 @@ def uses(address: str) -> dict[str, Any]:
     )
     seen["several"] = rows("select id from lake.db.made")
     seen["spelt"] = rows("select count(*) from identifier(:c || '.db.c')", args={"c": "lake"})
-    seen["misspelt"] = "there is no lake 'lak'; attached are: lake" in refused("select * from lak.db.c")
+    seen["misspelt"] = "no lake 'lak' is attached; attached are: lake" in refused("select * from lak.db.c")
     seen["missing"] = condition("select * from lake.db.nope")
     seen["there"] = condition("create table lake.db.c (id int)")
     seen["nowhere"] = condition("show tables in lake.nope")

@@ -41,7 +41,7 @@ PROPERTIES = {
 }
 QUERIES = ("rows", "counts", "totals", "free")
 LOST = re.compile("ha(s|ve) expired")
-GONE = re.compile("FILE_NOT_EXIST|there is no such file")
+GONE = re.compile("FILE_NOT_EXIST|there is no such file|the file does not exist")
 
 
 def generation(checkpoints: Path) -> int:

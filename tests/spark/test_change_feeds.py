@@ -100,7 +100,7 @@ def test_change_feed_has_updates_and_net_changes(spark: SparkSession, table: fra
     [
         ({"startingVersion": 77}, "no such snapshot"),
         ({"startingVersion": 4, "endingVersion": 2}, "the end is not later"),
-        ({"endingVersion": 2}, "not said where they begin"),
+        ({"endingVersion": 2}, "the start is missing"),
         ({"startingVersion": 1, "startingTimestamp": "2026-01-01"}, "by versions and by times at once"),
         ({"startingTimestamp": "yesterday-ish"}, "it is not a time"),
         ({"deduplicationMode": "some"}, "none, dropCarryovers or netChanges"),

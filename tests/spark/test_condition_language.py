@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 import frazil
 from frazil.errors import FrazilError
 from frazil.expr.bind import bind
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.spark.read.predicates import row_filter
 from frazil.spec.parse_type import parse_schema
 from frazil.table.table import Table

@@ -118,11 +118,11 @@ def test_unreadable_and_unwritable_targets_are_reported(
     filled: SparkSession, frame: DataFrame, lake: frazil.Lake
 ) -> None:
     location = lake.table("db.t").location
-    with pytest.raises(AnalysisException, match="it is a path, and only tables of a catalog are written"):
+    with pytest.raises(AnalysisException, match="it is a path, and only catalog tables can be written"):
         frame.write.format("iceberg").mode("append").save(location)
-    with pytest.raises(AnalysisException, match="no name and no path was given"):
+    with pytest.raises(AnalysisException, match="the name or path is missing"):
         filled.read.format("iceberg").load()
-    with pytest.raises(AnalysisException, match="there is no lake 'pond'; attached are: lake"):
+    with pytest.raises(AnalysisException, match="no lake 'pond' is attached; attached are: lake"):
         filled.read.format("iceberg").load("pond.db.t")
     with pytest.raises(AnalysisException) as caught:
         filled.read.format("iceberg").load("lake.db.nope")

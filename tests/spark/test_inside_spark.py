@@ -291,7 +291,7 @@ def test_missing_spark_internal_is_reported_by_name(spark: SparkSession) -> None
 
 
 def test_misspelt_lake_is_reported(filled: SparkSession) -> None:
-    words = "there is no lake 'lak'; attached are: lake"
+    words = "no lake 'lak' is attached; attached are: lake"
     for text in (
         "select * from lak.db.t",
         "insert into lak.db.t values (1)",
@@ -310,7 +310,7 @@ def test_planning_errors_give_the_position_in_the_query(filled: SparkSession, la
     before = "select count(*)\nfrom lake.db.t a\n  join "
     with pytest.raises(AnalysisException) as caught:
         filled.sql(f"{before}lak.db.t b on a.id = b.id")
-    assert "there is no lake 'lak'" in str(caught.value)
+    assert "no lake 'lak' is attached" in str(caught.value)
     assert "== SQL (line 3, position 8) ==\n  join lak.db.t b on" in str(caught.value)
     assert "^^^^^^^^" in str(caught.value)
     broken = lake.create_table("db.broken", "id bigint")
@@ -336,7 +336,7 @@ def test_lake_names_are_case_sensitive(filled: SparkSession, lake: frazil.Lake) 
         "describe LAKE.DB.T",
         "drop table LAKE.DB.T",
     ):
-        with pytest.raises(AnalysisException, match="there is no lake 'LAKE'; attached are: lake"):
+        with pytest.raises(AnalysisException, match="no lake 'LAKE' is attached; attached are: lake"):
             filled.sql(text)
     for text in ("select * from lake.DB.T", "delete from lake.db.T", "drop table lake.DB.t"):
         with pytest.raises(AnalysisException) as caught:

@@ -16,7 +16,7 @@ from frazil.errors import FrazilError, TextSyntaxError, UnsupportedError
 from frazil.evaluate.compile_expression import TARGET, Compiler, Rows
 from frazil.evaluate.condition import Session
 from frazil.evaluate.sql_types import shown_name
-from frazil.expr.parse_expression import parse_expression
+from frazil.expr.parse import parse_expression
 from tests.support import changes_page
 from tests.support.expression_texts import COLUMNS, DDL, ROWS, TEXTS, make_expression
 
@@ -28,7 +28,7 @@ def compute_here(text: str, rows: list[dict[str, Any]]) -> tuple[str, Any] | Non
     """Return the type and the values of an expression, or that it failed; None where it is left to Spark."""
     compiler = Compiler({TARGET: COLUMNS})
     try:
-        made = compiler.compile(parse_expression(text).expression)
+        made = compiler.compile(parse_expression(text))
     except (UnsupportedError, TextSyntaxError):
         return None
     columns = {(TARGET, name): pa.array([row[name] for row in rows], kind) for name, kind in COLUMNS.items()}
@@ -110,7 +110,7 @@ def test_documented_expressions_have_their_values(spark: SparkSession) -> None:
 
 def test_session_time_zone_decides_whether_times_are_utc() -> None:
     compiler = Compiler({TARGET: COLUMNS})
-    compiler.compile(parse_expression("ts > timestamp '2024-01-01 00:00:00'").expression)
+    compiler.compile(parse_expression("ts > timestamp '2024-01-01 00:00:00'"))
     assert compiler.is_zoned
     with pytest.raises(UnsupportedError, match="time zone"):
         Session(is_utc=False).check(compiler)

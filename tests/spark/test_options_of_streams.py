@@ -75,7 +75,7 @@ def test_change_feed_options_apply_to_streams(
     add(spark, 9)
     assert [[row[:4] for row in batch] for batch in streams.run(stream)] == [[(9, "a", "insert", 4)]]
     for name, value, said in (
-        ("endingVersion", "3", "a stream has none"),
+        ("endingVersion", "3", "a stream has no end"),
         ("deduplicationMode", "netChanges", "never ends"),
         ("stream-from-snapshot", "earliest", "startingVersion"),
         ("startingVersions", "1", "Did you mean startingVersion"),
@@ -244,7 +244,7 @@ def test_unsupported_sink_options_are_refused_without_writing(
     spark.sql("create table lake.db.sink (id bigint, v string) using iceberg")
     for name, value, said in (
         ("upsert-key", "id", "Did you mean upsert-keys"),
-        ("compact-every-batches", "0", "no whole number above 0"),
+        ("compact-every-batches", "0", "not a positive integer"),
         ("overwrite-mode", "dynamic", "output mode"),
         ("target-file-size-bytes", "big", "a whole number of bytes"),
         ("filter", "id = 1", "use where"),

@@ -121,7 +121,7 @@ def test_analyze_counts_distinct_values(filled: SparkSession, lake: frazil.Lake)
     filled.sql("analyze table lake.db.t compute statistics for all columns")
     with pytest.raises(AnalysisException, match="nope"):
         filled.sql("analyze table lake.db.t compute statistics for columns nope")
-    with pytest.raises(Exception, match="Leave PARTITION out"):
+    with pytest.raises(Exception, match="Omit PARTITION"):
         filled.sql("analyze table lake.db.t partition (kind = 'a') compute statistics")
     before = lake.table("db.t").metadata_location
     assert filled.sql("explain analyze table lake.db.t compute statistics").first() is not None

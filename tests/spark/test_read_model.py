@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from frazil.expr.bind import bind
 from frazil.expr.evaluate_row import evaluate_row
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.loaded import LoadedTable
 from frazil.spec.schema import Schema
 from frazil.spec.types import StructType

@@ -87,14 +87,14 @@ def test_options_select_snapshot_columns_and_rows(source: SparkSession, warehous
 def test_unreadable_source_is_reported_by_name(source: SparkSession, warehouse: Path) -> None:
     for path, words in (
         ("lake.db.nothing", "db.nothing"),
-        ("pond.db.t", "no lake goes by the name 'pond'"),
+        ("pond.db.t", "no lake is registered as 'pond'"),
         (f"{warehouse}/nowhere", "nowhere"),
     ):
         with pytest.raises(PySparkException, match=words):
             source.read.format(SOURCE).load(path)
     with pytest.raises(PySparkException, match="snapshot"):
         source.read.format(SOURCE).option("snapshot-id", "12").load("lake.db.t")
-    with pytest.raises(PySparkException, match="no name and no path was given"):
+    with pytest.raises(PySparkException, match="the name or path is missing"):
         source.read.format(SOURCE).load()
 
 

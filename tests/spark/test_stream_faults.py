@@ -329,7 +329,7 @@ def test_table_name_taken_over_by_another_table_is_refused(
     streams.ids(old)
     spark.sql("drop table lake.db.t")
     spark.sql("create table lake.db.t (id bigint, v string) using iceberg")
-    assert "another table has taken its name" in fails(streams, old)
+    assert "another table has replaced it" in fails(streams, old)
     assert "another table" in fails(streams, stream(spark))
 
 

@@ -245,7 +245,7 @@ def test_options_of_the_jar_are_honoured(
         ("lake.db.t", {"compact__min_input_files": "2"}, "no option says when"),
         ("lake.db.t", {"compact_every_batches": "2", "compact__nonsense": "2"}, "nonsense"),
         ("lake.db.t", {"mergeSchema": "true"}, "accept-any-schema"),
-        ("lake.db.t", {"txnAppId": "me", "txnVersion": "1"}, "known by their query"),
+        ("lake.db.t", {"txnAppId": "me", "txnVersion": "1"}, "identified by their query"),
     ],
 )
 @pytest.mark.slow
@@ -283,7 +283,7 @@ def test_table_recreated_under_a_running_query_is_an_error(
     attached_lake.drop_table("db.t")
     attached_lake.create_table("db.t", COLUMNS)
     feed.add((2, "b"))
-    with pytest.raises(StreamingQueryException, match="another table has taken its name"):
+    with pytest.raises(StreamingQueryException, match="another table has replaced it"):
         query.processAllAvailable()
     query.stop()
     run(feed.stream(), checkpoint)

@@ -47,7 +47,7 @@ def test_writer_may_repeat_the_partitioning_of_a_table(frame: DataFrame, lake: f
 def test_path_option_names_a_table_or_a_new_location(frame: DataFrame, lake: frazil.Lake, tmp_path: Path) -> None:
     elsewhere = f"{tmp_path}/elsewhere"
     writer = frame.write.format("iceberg")
-    with pytest.raises(AnalysisException, match="it is a path, and only tables of a catalog are written"):
+    with pytest.raises(AnalysisException, match="it is a path, and only catalog tables can be written"):
         writer.option("path", lake.create_table("db.there", "id bigint, kind string").location).mode("append").save()
     for path in (elsewhere, f"{elsewhere}/", f"file:{elsewhere}", f"file://{elsewhere}"):
         # Where the table is, however it is written.

@@ -1,4 +1,4 @@
-"""The expressions of `docs/changing-rows.md`, the row they are about, and the text of their values."""
+"""The expressions of `docs/conditions.md`, the row they are about, and the text of their values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-PAGE = Path(__file__).parents[2] / "docs" / "changing-rows.md"
+PAGE = Path(__file__).parents[2] / "docs" / "conditions.md"
 DDL = "n int, price decimal(9,2), score double, kind string, day date, at timestamp"
 KINDS = {
     "n": pa.int32(),

@@ -36,7 +36,8 @@ def page_conditions() -> tuple[list[tuple[str, set[int]]], list[tuple[str, str]]
     kept: list[tuple[str, str]] = []
     refused: list[tuple[str, str]] = []
     head, tail = PAGE.read_text("utf-8").split("## What is refused here")
-    for text, found in ((head, kept), (tail, refused)):
+    conditions = re.sub(r"\| expression \|.*?\n\n", "", head, flags=re.DOTALL)
+    for text, found in ((conditions, kept), (tail, refused)):
         for line in text.splitlines():
             match = _LINE.fullmatch(line.strip())
             if match is not None:

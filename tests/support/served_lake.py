@@ -16,9 +16,9 @@ from urllib.parse import quote
 from frazil.catalog.base import Catalog
 from frazil.serve.app import Limits, make_app
 from frazil.serve.auth import Auth
-from frazil.serve.kept_state import KeptState
 from frazil.serve.name_locks import Turns
 from frazil.serve.run_server import Listen, bind, make_server
+from frazil.serve.server_state import ServerState
 from frazil.serve.service import Service
 from frazil.serve.store_access import NO_ACCESS, StoreAccess
 from frazil.table.open_catalog import open_catalog
@@ -115,7 +115,7 @@ def served(
 ) -> Iterator[Served]:
     """Serve a lake on a free port until the block ends."""
     opened = open_catalog(warehouse, catalog=catalog, name=name, properties=properties, more_roots=more_roots)
-    kept = KeptState(state)
+    kept = ServerState(state)
     service = Service(opened, kept, Auth() if auth is None else auth, access)
     ready = threading.Event()
     listen = Listen(port=0)

@@ -1,1 +1,1 @@
-"""The pointer from a name to the current metadata: SQL, filesystem, memory."""
+"""Catalogs: the mapping from names to current metadata, in SQL databases, file systems and memory."""

@@ -1,32 +1,32 @@
-"""What a catalog promises: names that lead to metadata, and a pointer that one writer at a time moves.
+"""The catalog interface: names mapped to metadata files, by pointers that one writer at a time moves.
 
-A catalog keeps, for each table and view, the location of its current metadata file. Everything else of a table
-is in files that never change, so the pointer is the only thing writers race for. The promises every
-catalog keeps, and `tests/contract/test_catalog_contract.py` checks:
+A catalog keeps the location of the current metadata file of each table and view. All other files of a table are
+immutable, so the pointer is all that writers compete for. Every catalog makes these guarantees, which
+`tests/contract/test_catalog_contract.py` checks:
 
-    load      gives a state that was current at some time during the call
-    commit    takes changes, not metadata: the updates are made, all of them, on a state that meets the requirements,
-              or not at all. The new metadata is safe on disk before the pointer moves. It returns an outcome
+    load      returns a state that was current at some time during the call
+    commit    takes changes rather than metadata: all updates are applied to a state that meets the requirements, or
+              none is. The new metadata is durable before the pointer moves. It returns an outcome
               (`catalog/outcomes.py`); an exception means that nothing happened. (KeyboardInterrupt and the like
-              tell nothing: treat them as unknown.) A catalog of pointers compares and swaps: of all who start
-              from one state, one succeeds at most. A service may make a change on a later state than its base,
-              where the requirements hold there: name what a change relies on
-    create    of all who create one name, one succeeds at most; tables and views share their names
-    drop      takes the name away, whatever the state; a commit from a state of the dropped table is rejected
-    rename    moves the pointer in one step, where the catalog can; commits from states loaded before are rejected,
-              since they name the old identifier
-    commit_many commits to several tables, all or none, where the catalog can
+              say nothing about the outcome: treat it as unknown.) A pointer catalog compares and swaps: of several
+              writers that start from one state, at most one succeeds. A service may apply a change to a later state
+              than its base if that meets the requirements: require whatever a change relies on
+    create    at most one of several writers that create a name succeeds; tables and views share one namespace of names
+    drop      removes the name, whatever the state; a commit from a state of the dropped table is rejected
+    rename    moves the pointer in one step if the catalog can; commits from states loaded earlier are rejected,
+              since they use the old identifier
+    commit_many commits to several tables, all or none, if the catalog can
 
-A table that was dropped and created anew is another table: `refresh` refuses it, by its UUID.
+A table that was dropped and recreated is another table: `refresh` detects it by its UUID and fails.
 
-A namespace exists when it was created, or when something below it exists. A table needs a namespace that exists.
+A namespace exists once it was created, or while it contains something. A table needs an existing namespace.
 
-Files are never deleted by a catalog, but for: metadata written for a commit that was rejected; metadata the log
-forgets, where `write.metadata.delete-after-commit.enabled` asks for it, in the folder of the current one; and a purge,
-by the rule of `catalog/owned_folders.py`.
+A catalog deletes no files except: metadata written for a rejected commit; metadata that has dropped out of the log, in
+the folder of the current one, if `write.metadata.delete-after-commit.enabled` is set; and those of a purge, by the rule
+of `catalog/owned_folders.py`.
 
-Storage, clock and the source of ids are given to a catalog, so that tests can choose them. A catalog may be used
-from several threads. It is not pickled: it may hold a connection and a password; the states it returns are.
+Storage, clock and ID source are passed to a catalog, so that tests can choose them. A catalog may be used from several
+threads. It cannot be pickled, since it may hold a connection and a password; the states it returns can.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from types import TracebackType
 from typing import Any, ClassVar, NoReturn, Self
 
 from frazil.catalog.change import TableChange
-from frazil.catalog.marks import SqlMarks
+from frazil.catalog.idempotency_records import SqlIdempotencyRecords
 from frazil.catalog.names import Identifier, Namespace, format_name, namespace_not_found, split_identifier
 from frazil.catalog.outcomes import Committed, LoadedT, Outcome, Rejected, Unknown
 from frazil.catalog.purge import Purge, PurgeReport
@@ -66,7 +66,7 @@ from frazil.storage.base import Storage
 from frazil.storage.locations import strip_slashes
 
 NO_PLACE = "service://unknown"
-"""The warehouse of a catalog that does not say where its files are: some services do not."""
+"""The warehouse of a catalog that does not report where its files are; some services do not."""
 
 
 def system_ms() -> int:
@@ -80,10 +80,10 @@ def random_id() -> str:
 
 
 class Catalog(ABC):
-    """Names that lead to the current metadata of tables and views."""
+    """Maps names of tables and views to their current metadata."""
 
     has_namespace_properties: ClassVar[bool] = True
-    """Whether properties of namespaces are kept."""
+    """Whether the catalog stores namespace properties."""
 
     def __init__(
         self,
@@ -101,25 +101,25 @@ class Catalog(ABC):
         self.warehouse = strip_slashes(warehouse)
         self.storage = storage
         self.delete_roots = tuple(delete_roots)
-        """Folders beside the warehouse in which tables may have files of their own to delete."""
+        """Folders outside the warehouse in which tables may delete files of their own."""
         self.now_ms = now_ms
         self.new_id = new_id
         self.has_readers_by_views = False
-        """Whether it may matter by which views a table is read: a service may give it to readers of a view alone."""
-        self.marks: SqlMarks | None = None
-        """Where requests are marked in the step that carries them out; None where that cannot be."""
+        """Whether to pass the views through which a table is read: a service may restrict a table to view readers."""
+        self.idempotency_records: SqlIdempotencyRecords | None = None
+        """Idempotency records, written in the transaction of a change; None if the catalog cannot keep them."""
         self.lineage: Any = None
-        """Who is told of reads and writes (`table/lineage.py`); None where nobody is."""
+        """Observer of reads and writes (`table/lineage.py`), or None."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self.warehouse!r})"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(f"{type(self).__name__} is not pickled, since it may hold a password; open it again instead")
+        raise TypeError(f"{type(self).__name__} cannot be pickled, since it may hold a password; open it again instead")
 
     @abstractmethod
     def close(self) -> None:
-        """Give back what the catalog holds open; it may not be used afterwards."""
+        """Release the connections of the catalog, which cannot be used afterwards."""
 
     def __enter__(self) -> Self:
         return self
@@ -133,19 +133,19 @@ class Catalog(ABC):
 
     @abstractmethod
     def create_namespace(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> None:
-        """Create a namespace, and those above it that are missing; of all who try, one succeeds at most."""
+        """Create a namespace and its missing parents; at most one concurrent caller succeeds."""
 
     @abstractmethod
     def drop_namespace(self, namespace: Namespace) -> None:
-        """Drop a namespace that holds nothing; something created in it at the same moment may bring it back."""
+        """Drop an empty namespace; creating something in it at the same moment may bring it back."""
 
     @abstractmethod
     def namespace_exists(self, namespace: Namespace) -> bool:
-        """Return whether a namespace was created, or something below it exists."""
+        """Return whether a namespace was created or contains something."""
 
     @abstractmethod
     def list_namespaces(self, parent: Namespace = ()) -> tuple[Namespace, ...]:
-        """Return the namespaces directly below another, or the topmost, in order."""
+        """Return the child namespaces of a namespace, or the top-level ones, in order."""
 
     @abstractmethod
     def load_namespace_properties(self, namespace: Namespace) -> dict[str, str]:
@@ -155,7 +155,7 @@ class Catalog(ABC):
     def update_namespace_properties(
         self, namespace: Namespace, updates: Mapping[str, str] | None = None, removals: Iterable[str] = ()
     ) -> None:
-        """Set and remove properties in one step; parallel updates of other properties are kept."""
+        """Set and remove properties in one step; concurrent updates of other properties are preserved."""
 
     # Tables
 
@@ -182,10 +182,10 @@ class Catalog(ABC):
         updates: Sequence[TableUpdate],
         requirements: Sequence[TableRequirement] = (),
     ) -> Outcome[LoadedTable]:
-        """Change a table from a state of it; from a state that was never written, create the table.
+        """Change a table from one of its states, or create it from a state that was never written.
 
-        A writer who comes first makes this one `Rejected`. Requirements that the base itself does not meet are a
-        CommitConflictError. Updates that change nothing commit nothing, and give back the base.
+        The result is `Rejected` if another writer came first. Requirements that the base itself does not meet raise a
+        CommitConflictError. Updates that change nothing commit nothing and return the base.
         """
 
     def commit_many(self, changes: Sequence[TableChange]) -> Outcome[LoadedTable]:
@@ -200,32 +200,33 @@ class Catalog(ABC):
 
     @abstractmethod
     def resolve_unknown(self, unknown: Unknown[LoadedT]) -> Outcome[LoadedT]:
-        """Read back what a commit of unknown outcome came to; it stays unknown where that cannot be told now."""
+        """Determine the outcome of an unknown commit by reading it back; it may stay unknown."""
 
     @abstractmethod
     def drop_table(
         self, identifier: Identifier, *, purge: Purge | None = None, delete_roots: Sequence[str] = ()
     ) -> PurgeReport:
-        """Take a table's name away; with `purge`, by it delete the files that are its own and nobody else's.
+        """Remove a table's name; with `purge`, also delete the files that belong to it alone, by calling `purge`.
 
-        A table whose folders are not its own is refused, and stays; `delete_roots` are folders that the caller names.
+        A table whose folders are not exclusively its own is refused and stays; `delete_roots` are folders named by the
+        caller.
         """
 
     @abstractmethod
     def rename_table(self, source: Identifier, target: Identifier) -> None:
-        """Give a table another name; its files stay where they are."""
+        """Rename a table; its files stay where they are."""
 
     @abstractmethod
     def register_table(
         self, identifier: Identifier, metadata_location: str, *, may_replace: bool = False
     ) -> LoadedTable:
-        """Give a name to a table whose metadata file exists; with `may_replace`, one that a table has already."""
+        """Register an existing metadata file under a name; `may_replace` allows a name that is already a table's."""
 
     @abstractmethod
     def unregister_table(self, identifier: Identifier, *, expected_location: str | None = None) -> LoadedTable:
-        """Take a table's name away and return its last state, which `register_table` gives a name again elsewhere.
+        """Remove a table's name and return its last state, which `register_table` can register elsewhere.
 
-        With `at`, only while that is its metadata file; a service may look at it a moment before.
+        With `expected_location`, only if that is still its metadata file; a service may check it slightly earlier.
         """
 
     # Views
@@ -242,48 +243,48 @@ class Catalog(ABC):
     def commit_view(
         self, base: LoadedView, updates: Sequence[ViewUpdate], requirements: Sequence[ViewRequirement] = ()
     ) -> Outcome[LoadedView]:
-        """Change a view from a state of it; from a state that was never written, create the view."""
+        """Change a view from one of its states, or create it from a state that was never written."""
 
     @abstractmethod
     def drop_view(self, identifier: Identifier) -> None:
-        """Take a view's name away; its metadata files stay."""
+        """Remove a view's name; its metadata files stay."""
 
     @abstractmethod
     def rename_view(self, source: Identifier, target: Identifier) -> None:
-        """Give a view another name."""
+        """Rename a view."""
 
     @abstractmethod
     def register_view(self, identifier: Identifier, metadata_location: str) -> LoadedView:
-        """Give a name to a view whose metadata file exists."""
+        """Register an existing metadata file of a view under a name."""
 
-    # Where metadata is, without reading it
+    # Metadata locations, without reading the metadata
 
     def locate_table(self, identifier: Identifier) -> str | None:
-        """Return a table's metadata file, of a catalog in which a file of that name never changes; else None."""
+        """Return a table's metadata file if files of that name never change in this catalog, else None."""
         return None
 
     def locate_view(self, identifier: Identifier) -> str | None:
-        """Return a view's metadata file, of a catalog in which a file of that name never changes; else None."""
+        """Return a view's metadata file if files of that name never change in this catalog, else None."""
         return None
 
-    # What is the same for every catalog
+    # Shared by all catalogs
 
     @abstractmethod
     def new_location(self, identifier: Identifier, location: str | None) -> str:
-        """Return where a new table or view may keep its files: the location asked for, or one of its own."""
+        """Return the location for a new table or view: the requested one, or one that the catalog chooses."""
 
     def other_pointers(self, identifier: Identifier) -> Iterable[tuple[Identifier, str]]:
-        """Return the metadata files of all other tables and views, where these could lie in a folder of the table."""
+        """Return the metadata files of all other tables and views that may lie in a folder of the table."""
         return ()
 
     def all_tables(self, namespace: Namespace = ()) -> Iterator[Identifier]:
-        """Yield the names of all tables below a namespace."""
+        """Yield the names of all tables in a namespace and below."""
         for inner in self.list_namespaces(namespace):
             yield from self.list_tables(inner)
             yield from self.all_tables(inner)
 
     def table_exists(self, identifier: Identifier) -> bool:
-        """Return whether there is a table of that name that can be loaded."""
+        """Return whether a table of that name exists and can be loaded."""
         try:
             self.load_table(identifier)
         except TableNotFoundError:
@@ -291,7 +292,7 @@ class Catalog(ABC):
         return True
 
     def view_exists(self, identifier: Identifier) -> bool:
-        """Return whether there is a view of that name that can be loaded."""
+        """Return whether a view of that name exists and can be loaded."""
         try:
             self.load_view(identifier)
         except ViewNotFoundError:
@@ -299,13 +300,13 @@ class Catalog(ABC):
         return True
 
     def refresh(self, loaded: LoadedTable) -> LoadedTable:
-        """Return a table's current state; refuse another table that has taken its name meanwhile."""
+        """Return a table's current state; fail if another table has replaced it under its name."""
         fresh = self.load_table_for(loaded.identifier, loaded.referenced_by)
         check_same_table(loaded.metadata, fresh.metadata, format_name(loaded.identifier))
         return fresh
 
     def refresh_view(self, loaded: LoadedView) -> LoadedView:
-        """Return a view's current state; refuse another view that has taken its name meanwhile."""
+        """Return a view's current state; fail if another view has replaced it under its name."""
         fresh = self.load_view(loaded.identifier)
         check_same_view(loaded.metadata, fresh.metadata)
         return fresh
@@ -321,7 +322,7 @@ class Catalog(ABC):
         properties: Mapping[str, str] | None = None,
         format_version: int = DEFAULT,
     ) -> LoadedTable:
-        """Return the first state of a new table, to be changed and then created by `commit`; writes nothing."""
+        """Return the initial state of a new table, to be created by `commit`; writes nothing."""
         self._check_free(identifier)
         metadata = new_table_metadata(
             schema,
@@ -346,7 +347,7 @@ class Catalog(ABC):
         properties: Mapping[str, str] | None = None,
         format_version: int = DEFAULT,
     ) -> LoadedTable:
-        """Create an empty table; of all who create one name, one succeeds at most."""
+        """Create an empty table; at most one concurrent caller succeeds."""
         staged = self.stage_table(
             identifier,
             schema,
@@ -367,7 +368,7 @@ class Catalog(ABC):
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> LoadedView:
-        """Return the first state of a new view, to be created by `commit_view`; writes nothing."""
+        """Return the initial state of a new view, to be created by `commit_view`; writes nothing."""
         self._check_free(identifier)
         metadata = new_view_metadata(
             view_uuid=self.new_id(),
@@ -387,12 +388,12 @@ class Catalog(ABC):
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> LoadedView:
-        """Create a view; of all who create one name, one succeeds at most."""
+        """Create a view; at most one concurrent caller succeeds."""
         staged = self.stage_view(identifier, schema, version, location=location, properties=properties)
         return self.settle(self.commit_view(staged, (), (AssertCreate(),)))
 
     def settle(self, outcome: Outcome[LoadedT]) -> LoadedT:
-        """Return the new state, or raise what stood in its way; an unknown outcome is read back once."""
+        """Return the new state, or raise the reason for the failure; an unknown outcome is read back once."""
         if isinstance(outcome, Unknown):
             outcome = self.resolve_unknown(outcome)
         if isinstance(outcome, Committed):
@@ -401,28 +402,28 @@ class Catalog(ABC):
 
     @abstractmethod
     def find_existing(self, identifier: Identifier) -> AlreadyExistsError | None:
-        """Return the error that says what has a name; None where it is free."""
+        """Return the error that describes the current holder of a name, or None if the name is free."""
 
     def _check_free(self, identifier: Identifier) -> None:
         namespace, _ = split_identifier(identifier)
         if not self.namespace_exists(namespace):
             raise namespace_not_found(namespace)
-        taken = self.find_existing(identifier)
-        if taken is not None:
-            raise taken
+        existing = self.find_existing(identifier)
+        if existing is not None:
+            raise existing
 
 
 def check_distinct(changes: Sequence[TableChange]) -> None:
-    """Refuse no change at all, and two changes of one table."""
+    """Refuse an empty list of changes and two changes of one table."""
     if not changes:
-        raise InvalidRequestError("Cannot commit to no table")
+        raise InvalidRequestError("Cannot commit: the list of changes is empty")
     names = [change.base.identifier for change in changes]
     if len(set(names)) < len(names):
         raise InvalidRequestError("Cannot commit to a table twice at once", tables=", ".join(map(format_name, names)))
 
 
 def check_still_at(loaded: LoadedTable, location: str | None) -> None:
-    """Refuse to go on with a table that another writer has changed; None is any state."""
+    """Raise an error if another writer has changed a table since; None matches any state."""
     if location is not None and loaded.metadata_location != location:
         raise CommitConflictError(
             f"Cannot unregister table {format_name(loaded.identifier)}: another writer has changed it"

@@ -1,7 +1,7 @@
-"""A change of a table or view as a catalog takes it: the state it was made from, the updates, and what must hold.
+"""A change of a table or view, as passed to a catalog: its base state, the updates, and the requirements.
 
-Catalogs that keep pointers carry it out, once, and swap (`catalog/pointer_catalog.py`, `catalog/filesystem.py`);
-one that is a service is sent the updates and requirements, and carries them out itself.
+Pointer catalogs apply it once and then swap the pointer (`catalog/pointer_catalog.py`, `catalog/filesystem.py`); a
+catalog service receives the updates and requirements and applies them itself.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ LoadedT_co = TypeVar("LoadedT_co", LoadedTable, LoadedView, covariant=True)
 
 
 class Change(Protocol[LoadedT_co]):
-    """What can be done to a table or to a view."""
+    """A change that can be made to a table or to a view."""
 
     @property
     def base(self) -> LoadedT_co:
         """The state the change was made from."""
 
     def carry_out(self, storage: Storage, *, now_ms: int) -> LoadedT_co:
-        """Return the state that the change leads to, which is not written yet; the base where it is the same.
+        """Return the unwritten state that results from the change, or the base if nothing changes.
 
-        A requirement that the base does not meet is a CommitConflictError.
+        A requirement that the base does not meet raises a CommitConflictError.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class TableChange:
-    """Updates of one table, in order, and what must hold for them to be made.
+    """Updates of one table, in order, and the requirements for applying them.
 
-    From a state that was never written they create the table: they come on top of what the state has.
+    Applied to a state that was never written, they create the table.
     """
 
     base: LoadedTable
@@ -50,28 +50,28 @@ class TableChange:
     requirements: tuple[TableRequirement, ...] = ()
 
     def carry_out(self, storage: Storage, *, now_ms: int) -> LoadedTable:
-        """Return the table's next state, not written yet; the base where it is the same."""
+        """Return the table's next, unwritten state, or the base if nothing changes."""
         base, is_new = self.base, self.base.metadata_location is None
         check_requirements(None if is_new else base.metadata, self.requirements)
-        made = apply_updates(base.metadata, self.updates, now_ms=now_ms, base_location=base.metadata_location)
-        if made is base.metadata and not is_new:
+        metadata = apply_updates(base.metadata, self.updates, now_ms=now_ms, base_location=base.metadata_location)
+        if metadata is base.metadata and not is_new:
             return base
-        return LoadedTable(base.identifier, made, None, storage)
+        return LoadedTable(base.identifier, metadata, None, storage)
 
 
 @dataclass(frozen=True, slots=True)
 class ViewChange:
-    """Updates of one view, in order, and what must hold for them to be made; as `TableChange`."""
+    """Updates of one view, in order, and the requirements for applying them; like `TableChange`."""
 
     base: LoadedView
     updates: tuple[ViewUpdate, ...] = ()
     requirements: tuple[ViewRequirement, ...] = ()
 
     def carry_out(self, storage: Storage, *, now_ms: int) -> LoadedView:
-        """Return the view's next state, not written yet; the base where it is the same."""
+        """Return the view's next, unwritten state, or the base if nothing changes."""
         base, is_new = self.base, self.base.metadata_location is None
         check_view_requirements(None if is_new else base.metadata, self.requirements)
-        made = apply_view_updates(base.metadata, self.updates, now_ms=now_ms)
-        if made is base.metadata and not is_new:
+        metadata = apply_view_updates(base.metadata, self.updates, now_ms=now_ms)
+        if metadata is base.metadata and not is_new:
             return base
-        return LoadedView(base.identifier, made, None, storage)
+        return LoadedView(base.identifier, metadata, None, storage)

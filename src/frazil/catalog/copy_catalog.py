@@ -1,15 +1,16 @@
-"""Give tables and views of one catalog to another: their names move, their files stay where they are.
+"""Move or copy the tables and views of one catalog to another: their names move, their files stay where they are.
 
-For each namespace: it is created, with its properties. For each table:
+A namespace is created with its properties. For each table:
 
-    1  register there the metadata file that the source leads to
-    2  load it there, and compare
-    3  unregister here, while the source still leads to that file; a writer who came between makes this begin anew
-    4  load it there once more
+    1  register the source's metadata file in the target
+    2  load it from the target and compare
+    3  unregister it in the source if the source still points to that file; otherwise another writer has committed:
+    retry
+    4  load it from the target once more
 
-A copy that was stopped is run again: whatever is there already, at the state of the source or a later one, is not
-registered twice. Two catalogs that lead to one table are safe as long as one of them is written: after step 1 until
-step 3, writers of the source are noticed.
+An interrupted copy can be run again: what is already in the target, at the source's state or a later one, is not
+registered twice. Two catalogs that point to one table are safe as long as only one of them is written: between steps 1
+and 3, commits to the source are detected.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _AT_ONCE: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class CopyStep:
-    """What came of one namespace, table or view."""
+    """The result for one namespace, table or view."""
 
     kind: str
     name: str
@@ -64,10 +65,10 @@ class _Work:
 def copy_catalog(
     source: Catalog, target: Catalog, *, names: Sequence[str] = (), keep: bool = False, dry_run: bool = False
 ) -> Iterator[CopyStep]:
-    """Yield what comes of every namespace, table and view; one that fails does not hold up the others.
+    """Copy namespaces, tables and views and yield the result of each; a failure does not stop the others.
 
-    `names` are tables and views, `*` and `?` stand for parts of them; all by default. With `keep` the source keeps
-    its names, and from then on one of the two catalogs alone may be written.
+    `names` selects tables and views, with the wildcards `*` and `?`; by default all are copied. With `keep` the source
+    keeps its names, and from then on only one of the two catalogs may be written.
     """
     work = _find_work(source, names)
     if dry_run:
@@ -128,32 +129,32 @@ def _planned(source: Catalog, target: Catalog, work: _Work) -> Iterator[CopyStep
 
 def _plan_table(source: Catalog, target: Catalog, name: Identifier) -> CopyStep:
     loaded = source.load_table(name)
-    there = _find_table(target, name)
-    if there is not None:
-        _needs_registering(loaded, there)
+    existing = _find_table(target, name)
+    if existing is not None:
+        _needs_registering(loaded, existing)
     metadata_location = loaded.metadata_location
     return CopyStep(
-        "table", format_name(name), PLANNED, metadata_location, None if there is None else "is there already"
+        "table", format_name(name), PLANNED, metadata_location, None if existing is None else "it exists already"
     )
 
 
 def _plan_view(source: Catalog, target: Catalog, name: Identifier) -> CopyStep:
     loaded = source.load_view(name)
-    there = _find_view(target, name)
-    if there is not None:
-        _check_same_view(loaded, there)
+    existing = _find_view(target, name)
+    if existing is not None:
+        _check_same_view(loaded, existing)
     return CopyStep(
-        "view", format_name(name), PLANNED, loaded.metadata_location, None if there is None else "is there already"
+        "view", format_name(name), PLANNED, loaded.metadata_location, None if existing is None else "it exists already"
     )
 
 
 def _check_apart(source: Catalog, target: Catalog, work: _Work) -> None:
-    """Refuse one catalog under two addresses: unregistering in one would take the names from both."""
-    there: set[Identifier] = set()
+    """Refuse a catalog that is opened under two addresses, since unregistering would remove the names from both."""
+    existing: set[Identifier] = set()
     for namespace in work.namespaces:
         if target.namespace_exists(namespace):
-            there.update(target.list_tables(namespace), target.list_views(namespace))
-    if there.isdisjoint((*work.tables, *work.views)):
+            existing.update(target.list_tables(namespace), target.list_views(namespace))
+    if existing.isdisjoint((*work.tables, *work.views)):
         return
     probe = (f"frazil_copy_{target.new_id().replace('-', '')}",)
     target.create_namespace(probe)
@@ -170,12 +171,12 @@ def _copy_namespace(source: Catalog, target: Catalog, namespace: Namespace) -> C
     if not target.namespace_exists(namespace):
         target.create_namespace(namespace, properties)
         return CopyStep("namespace", format_name(namespace), COPIED)
-    there = target.load_namespace_properties(namespace)
-    missing = {name: value for name, value in properties.items() if name not in there}
+    existing = target.load_namespace_properties(namespace)
+    missing = {name: value for name, value in properties.items() if name not in existing}
     if missing:
         target.update_namespace_properties(namespace, missing)
-    other = sorted(name for name, value in properties.items() if there.get(name, value) != value)
-    why = f"keeps its own {', '.join(other)}" if other else None
+    other = sorted(name for name, value in properties.items() if existing.get(name, value) != value)
+    why = f"the target keeps its values of {', '.join(other)}" if other else None
     return CopyStep("namespace", format_name(namespace), COPIED if missing else ALREADY, None, why)
 
 
@@ -190,7 +191,7 @@ def _copy_table(source: Catalog, target: Catalog, name: Identifier, keep: bool) 
         except CommitConflictError:
             continue
         try:
-            # A service may have taken another writer's state away with the name.
+            # A service may have removed a later state of another writer along with the name.
             _place_table(target, last)
         except FrazilError:
             source.register_table(name, last.metadata_location or "")
@@ -200,40 +201,40 @@ def _copy_table(source: Catalog, target: Catalog, name: Identifier, keep: bool) 
 
 
 def _place_table(target: Catalog, loaded: LoadedTable) -> bool:
-    """Have the target lead to a state, or to a later one; return whether it did already."""
+    """Register a state in the target unless it has this or a later one; return whether it already had."""
     name, location = loaded.identifier, loaded.metadata_location or ""
-    there = _find_table(target, name)
-    if there is not None and not _needs_registering(loaded, there):
+    existing = _find_table(target, name)
+    if existing is not None and not _needs_registering(loaded, existing):
         return True
-    target.register_table(name, location, may_replace=there is not None)
-    found = target.load_table(name)
-    if found.metadata_location != location and not _is_same(found.metadata, loaded.metadata):
+    target.register_table(name, location, may_replace=existing is not None)
+    registered = target.load_table(name)
+    if registered.metadata_location != location and not _is_same(registered.metadata, loaded.metadata):
         raise CommitConflictError(
-            f"Cannot verify table {format_name(name)}: the target leads to {found.metadata_location} and the source to "
+            f"Cannot verify table {format_name(name)}: the target is at {registered.metadata_location}, the source at "
             f"{location}"
         )
     return False
 
 
-def _needs_registering(loaded: LoadedTable, there: LoadedTable) -> bool:
-    """Return whether the target is behind; refuse another table, and one that went its own way."""
+def _needs_registering(loaded: LoadedTable, existing: LoadedTable) -> bool:
+    """Return whether the target is behind; fail if it has another table of that name, or one that has diverged."""
     name, location = format_name(loaded.identifier), loaded.metadata_location
-    if there.metadata.table_uuid != loaded.metadata.table_uuid:
+    if existing.metadata.table_uuid != loaded.metadata.table_uuid:
         raise TableAlreadyExistsError(f"Cannot copy table {name}: the target has another table of that name")
-    if there.metadata_location == location or _is_same(there.metadata, loaded.metadata):
+    if existing.metadata_location == location or _is_same(existing.metadata, loaded.metadata):
         return False
-    if any(entry.metadata_file == location for entry in there.metadata.metadata_log):
+    if any(entry.metadata_file == location for entry in existing.metadata.metadata_log):
         return False
-    if any(entry.metadata_file == there.metadata_location for entry in loaded.metadata.metadata_log):
+    if any(entry.metadata_file == existing.metadata_location for entry in loaded.metadata.metadata_log):
         return True
     raise CommitConflictError(
         f"Cannot copy table {name}: both catalogs have changed it since it was copied",
-        hint="Look at both states, and drop the one that is not wanted.",
+        hint="Compare both states and drop the one that you do not need.",
     )
 
 
 def _is_same(table_metadata: TableMetadata, other: TableMetadata) -> bool:
-    """Return whether two files say the same; a service may write a registered table's metadata anew."""
+    """Return whether two metadata files are equivalent; a service may rewrite the metadata of a registered table."""
     return replace(table_metadata, metadata_log=(), last_updated_ms=0) == replace(
         other, metadata_log=(), last_updated_ms=0
     )
@@ -241,15 +242,15 @@ def _is_same(table_metadata: TableMetadata, other: TableMetadata) -> bool:
 
 def _copy_view(source: Catalog, target: Catalog, name: Identifier, keep: bool) -> CopyStep:
     loaded = source.load_view(name)
-    there = _find_view(target, name)
-    if there is None:
+    existing = _find_view(target, name)
+    if existing is None:
         target.register_view(name, loaded.metadata_location or "")
-        found = target.load_view(name)
-        _check_same_view(loaded, found)
+        registered = target.load_view(name)
+        _check_same_view(loaded, registered)
     else:
-        _check_same_view(loaded, there)
+        _check_same_view(loaded, existing)
     if keep:
-        outcome = COPIED if there is None else ALREADY
+        outcome = COPIED if existing is None else ALREADY
         return CopyStep("view", format_name(name), outcome, loaded.metadata_location)
     if source.load_view(name).metadata_location != loaded.metadata_location:
         raise CommitConflictError(f"Cannot move view {format_name(name)}: another writer has changed it; copy it again")
@@ -257,15 +258,15 @@ def _copy_view(source: Catalog, target: Catalog, name: Identifier, keep: bool) -
     return CopyStep("view", format_name(name), MOVED, loaded.metadata_location)
 
 
-def _check_same_view(loaded: LoadedView, there: LoadedView) -> None:
+def _check_same_view(loaded: LoadedView, existing: LoadedView) -> None:
     name = format_name(loaded.identifier)
-    if there.metadata.view_uuid != loaded.metadata.view_uuid:
+    if existing.metadata.view_uuid != loaded.metadata.view_uuid:
         raise ViewAlreadyExistsError(f"Cannot copy view {name}: the target has another view of that name")
-    if there.metadata_location != loaded.metadata_location and there.metadata != loaded.metadata:
+    if existing.metadata_location != loaded.metadata_location and existing.metadata != loaded.metadata:
         raise CommitConflictError(
-            f"Cannot copy view {name}: the target leads to {there.metadata_location}, the source to "
+            f"Cannot copy view {name}: the target leads to {existing.metadata_location}, the source to "
             f"{loaded.metadata_location}",
-            hint="Drop the one that is not wanted.",
+            hint="Drop the one that you do not need.",
         )
 
 

@@ -1,14 +1,14 @@
-"""The little that the SQL catalog asks of a database: a read, and a transaction whose end is certain or said not to be.
+"""The database interface of the SQL catalog: reads, and transactions whose outcome is certain or reported as unknown.
 
-Two databases, SQLite and PostgreSQL, and their drivers are all there is, so this is no abstraction of SQL: both
-understand the same statements, with `?` for a parameter. No driver's error leaves here:
+Only two databases are supported, SQLite and PostgreSQL, so this is not an abstraction of SQL: both understand the same
+statements, with `?` for a parameter. Errors of drivers are translated:
 
-    DuplicateKey             a row of that key exists; the transaction is over, nothing happened
-    CommitConflictError      another transaction stood in the way; nothing happened
-    StorageError             the database cannot be reached, or refused; nothing happened
-    CommitStateUnknownError  the connection was lost while the transaction was being committed
+    DuplicateKey             a row of that key exists; the transaction has ended, nothing happened
+    CommitConflictError      another transaction conflicts; nothing happened
+    StorageError             the database is unreachable or rejected the statement; nothing happened
+    CommitStateUnknownError  the connection was lost during the commit
 
-Connections are kept for reuse, one for each thread that needs one at a time. One that met an error is closed.
+Connections are pooled, one for each thread that needs one at a time. A connection is closed after an error.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ ConnectionT = TypeVar("ConnectionT")
 
 _MAX_IDLE: Final = 8
 _of_the_parent: list[object] = []
-"""Connections that a forked process got from its parent. They are never used, and never closed: closing would
+"""Connections that a forked process inherited from its parent. They are never used, and never closed: closing one would
 tell the database, or its files, that the parent is done."""
 
 
 class DuplicateKey(Exception):
-    """A row of that key exists. Does not leave the catalog room."""
+    """A row of that key exists. Internal to the catalog room."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a statement gave back: rows, or how many it changed."""
+    """The result of a statement: its rows, or the number of rows it changed."""
 
     rows: list[tuple[Any, ...]]
     count: int
@@ -49,33 +49,33 @@ Run = Callable[..., Result]
 
 
 class Database(ABC):
-    """A database with the two tables of the JDBC catalog in it."""
+    """A database that holds the two tables of the JDBC catalog."""
 
     label: str
-    """The database as text, without user and password, for messages."""
+    """The database for messages, without user and password."""
     may_write: bool = True
-    """Whether the tables of the catalog may be made and changed."""
+    """Whether the tables of the catalog may be created and changed."""
     row_lock: str
-    """What makes a SELECT in a transaction wait for those who are changing its rows."""
+    """The suffix that makes a SELECT in a transaction wait for transactions that change its rows."""
 
     @abstractmethod
     def read(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        """Return the rows of a query, as they are at one moment."""
+        """Return the rows of a query, from one moment."""
 
     @abstractmethod
     def transaction(self) -> AbstractContextManager[Run]:
-        """Run statements all or none: commit at the end of the block, roll back if an error leaves it."""
+        """Run statements in a transaction: commit at the end of the block, roll back on an error."""
 
     @abstractmethod
     def columns(self, table: str) -> frozenset[str]:
-        """Return the names of a table's columns; none where there is no such table."""
+        """Return the column names of a table; empty if it does not exist."""
 
     @abstractmethod
     def close(self) -> None:
-        """Close the connections that are kept."""
+        """Close the pooled connections."""
 
     def outcome_unknown(self, reason: str) -> CommitStateUnknownError:
-        """Return the error for a transaction whose end nobody heard."""
+        """Return the error for a transaction of unknown outcome."""
         return CommitStateUnknownError(
             f"Cannot tell whether {self.label} committed the change: {reason}",
             hint="Read the table again to find out; files written for the commit must stay.",
@@ -83,7 +83,7 @@ class Database(ABC):
 
 
 class ConnectionPool(Generic[ConnectionT]):
-    """Connections that wait to be used again."""
+    """Idle connections, for reuse."""
 
     def __init__(self, close: Callable[[ConnectionT], None]) -> None:
         self._lock = threading.Lock()
@@ -93,7 +93,7 @@ class ConnectionPool(Generic[ConnectionT]):
         self._finalizer = weakref.finalize(self, _close_all, self._idle, close, self._process)
 
     def take(self) -> ConnectionT | None:
-        """Return a connection that waits, or None."""
+        """Return an idle connection, or None."""
         with self._lock:
             if self._process != os.getpid():
                 _of_the_parent.extend(self._idle)
@@ -102,7 +102,7 @@ class ConnectionPool(Generic[ConnectionT]):
             return self._idle.pop() if self._idle else None
 
     def give(self, connection: ConnectionT) -> None:
-        """Keep a sound connection, if there are not enough."""
+        """Return a working connection to the pool, or close it if the pool is full."""
         with self._lock:
             if len(self._idle) < _MAX_IDLE:
                 self._idle.append(connection)
@@ -110,7 +110,7 @@ class ConnectionPool(Generic[ConnectionT]):
         self._close(connection)
 
     def drain(self) -> None:
-        """Close the connections that wait."""
+        """Close the idle connections."""
         while (connection := self.take()) is not None:
             self._close(connection)
 

@@ -1,9 +1,9 @@
-"""A database that fails on purpose, as `storage/failing.py` does: the n-th call meets a fault, every call is logged.
+"""A database that fails on purpose, like `storage/failing.py`: the n-th call fails as planned, every call is logged.
 
-It wraps another database. Calls are reads and transactions; what a fault means for a transaction:
+It wraps another database. Calls are reads and transactions; the effect of a fault on a transaction:
 
     IO_ERROR, NO_SPACE   the connection is lost before COMMIT: nothing happened, and the caller knows
-    APPLIED_BUT_ERROR    the transaction is committed, and the answer is lost
+    APPLIED_BUT_ERROR    the transaction is committed, but the response is lost
     TORN                 the connection is lost during COMMIT, and the server rolls back
     CRASH_BEFORE, _AFTER the process dies before or after the commit
 """
@@ -66,11 +66,11 @@ class FailingDatabase(Database):
             raise self.outcome_unknown("the connection was lost")
 
     def columns(self, table: str) -> frozenset[str]:
-        """Return the names of a table's columns; never fails, and is not logged."""
+        """Return the column names of a table; never fails and is not logged."""
         return self.inner.columns(table)
 
     def close(self) -> None:
-        """Close the other database."""
+        """Close the wrapped database."""
         self.inner.close()
 
     def _next(self, verb: str) -> FaultKind | None:

@@ -1,34 +1,34 @@
-"""A catalog without a database: tables and namespaces are folders, and the pointer is the highest version number.
+"""A catalog without a database: tables and namespaces are folders, and the highest version number is current.
 
 Layout, that of Iceberg Java's Hadoop catalog ("File System Tables"):
 
     <warehouse>/db/events/metadata/v1.metadata.json, v2.metadata.json, ...   the states; the highest is current
     <warehouse>/db/events/metadata/version-hint.text                         a number, for other readers
-    <warehouse>/db/                                                          a namespace: a folder that is no table
+    <warehouse>/db/                                                          a namespace: a folder that is not a table
 
-How a commit goes. A change made from version N is written as `v(N+1).metadata.json` by an exclusive create: the
-storage gives the name to one writer. That create is the commit; there is no other step that matters. Iceberg
-Java asks whether the name is free and then renames, which on a local file system replaces silently, and
-commits are lost; and its name depends on the codec, so that two writers who disagree on it can both win. Here the
-name is always the plain one, whatever `write.metadata.compression-codec` says. Files that others wrote as
-`vN.gz.metadata.json` or `vN.metadata.json.gz` are read. `catalog/version_files.py` has the files.
+The commit: a change of version N is written as `v(N+1).metadata.json` by an exclusive create, which succeeds for one
+writer only. That create is the commit; no other step matters. Iceberg Java checks whether the name is free and then
+renames, which on a local file system replaces silently, and commits are lost; its name also depends on the codec, so
+that two writers with different codecs can both succeed. Here the name is always the plain one, whatever
+`write.metadata.compression-codec` says. Files that other writers named `vN.gz.metadata.json` or `vN.metadata.json.gz`
+are read. `catalog/version_files.py` handles the files.
 
-Why it is safe:
+Why this is safe:
 
-- Versions only grow, and a name once taken stays taken. Metadata that the log forgets is emptied, not deleted: were
-  its name free again, a writer who slept since then could claim it, and believe to have committed. (Other tools
-  delete such files, so a writer also looks, before it claims N+1, that N is still the highest.)
-- The hint is written and never believed. It may be absent, garbage, behind or ahead; the folder is listed.
-- A table dropped and made anew starts at v1 again, so a writer compares the UUID before it claims.
-- A drop deletes the states, the highest last: until then the table is there, whole. A writer who looked before the
-  drop and claims after it sees that it stands alone, and takes its state back.
-- If the answer to the create is lost, the file is read back: it holds what was to be written, or what another wrote.
-  If it is not there it might still come: the name is claimed with the state before, and then it cannot.
+- Versions only grow, and a name once used stays used. Metadata that drops out of the log is emptied, not deleted: if
+  its name became free, a writer that has slept since then could claim it and believe that it committed. (Other tools
+  delete such files, so before a writer claims N+1 it also checks that N is still the highest.)
+- The hint is written but never trusted. It may be absent, garbage, behind or ahead; the folder is listed instead.
+- A table that was dropped and recreated starts at v1 again, so a writer compares the UUID before it claims.
+- A drop deletes the states, the highest last: until then the table exists. A writer that checked before the drop and
+  claims after it finds only its own state, and removes it.
+- If the response to the create is lost, the file is read back: it holds this writer's data or another's. If it does not
+  exist, it might still appear: the name is claimed with the previous state, which makes that impossible.
 
-What it cannot do: rename tables, move them, keep namespace properties or views, commit to several tables at once.
-On storage whose exclusive create is not atomic nothing of this holds; `storage/base.py` promises it.
+Not supported: renaming and moving tables, namespace properties, views, commits to several tables. None of this holds on
+storage whose exclusive create is not atomic; `storage/base.py` requires it.
 
-The format's specification calls this scheme deprecated for others' implementations of it. Prefer a SQL catalog.
+The specification deprecates this scheme because of other implementations of it. Prefer a SQL catalog.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class FilesystemCatalog(Catalog):
     # Namespaces
 
     def create_namespace(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> None:
-        """Create a namespace, and those above it that are missing; of all who try, one succeeds at most."""
+        """Create a namespace and its missing parents; at most one concurrent caller succeeds."""
         parts = _checked(check_namespace(namespace))
         if properties:
             raise _unsupported("keep properties of namespaces")
@@ -108,36 +108,36 @@ class FilesystemCatalog(Catalog):
             raise namespace_exists(parts) from error
 
     def drop_namespace(self, namespace: Namespace) -> None:
-        """Drop a namespace that holds nothing."""
+        """Drop an empty namespace."""
         parts = self._existing(namespace)
         children = self.storage.list_children(self._folder(parts))
         for name in (*children.folders, *children.files):
-            is_left = self._is_table_folder((*parts, name)) and not self._is_table((*parts, name))
-            raise namespace_not_empty(parts, f"files of the dropped table {name}" if is_left else name)
+            is_remainder = self._is_table_folder((*parts, name)) and not self._is_table((*parts, name))
+            raise namespace_not_empty(parts, f"files of the dropped table {name}" if is_remainder else name)
         self.storage.delete_folder(self._folder(parts))
 
     def namespace_exists(self, namespace: Namespace) -> bool:
-        """Return whether there is a folder of that name, which is no table's."""
+        """Return whether a folder of that name exists that does not belong to a table."""
         parts = _checked(check_namespace(namespace))
         if any(self._is_table_folder(parts[:depth]) for depth in range(1, len(parts) + 1)):
             return False
         return parts[-1] in self.storage.list_children(self._folder(parts[:-1])).folders
 
     def list_namespaces(self, parent: Namespace = ()) -> tuple[Namespace, ...]:
-        """Return the namespaces directly below another, or the topmost, in order."""
+        """Return the child namespaces of a namespace, or the top-level ones, in order."""
         parts = self._existing(parent) if parent else ()
         names = self.storage.list_children(self._folder(parts)).folders
         return tuple((*parts, name) for name in names if not self._is_table_folder((*parts, name)))
 
     def load_namespace_properties(self, namespace: Namespace) -> dict[str, str]:
-        """Return no properties: folders have none."""
+        """Return an empty mapping: folders have no properties."""
         self._existing(namespace)
         return {}
 
     def update_namespace_properties(
         self, namespace: Namespace, updates: Mapping[str, str] | None = None, removals: Iterable[str] = ()
     ) -> None:
-        """Refuse: folders have no properties."""
+        """Raise an error: folders have no properties."""
         self._existing(namespace)
         raise _unsupported("keep properties of namespaces")
 
@@ -164,37 +164,37 @@ class FilesystemCatalog(Catalog):
         updates: Sequence[TableUpdate],
         requirements: Sequence[TableRequirement] = (),
     ) -> Outcome[LoadedTable]:
-        """Write the next version of a table; of a state that was never written, the first."""
+        """Write the next version of a table, or the first if its base was never written."""
         parts = self._identifier(base.identifier)
         change = TableChange(base, tuple(updates), tuple(requirements))
-        made = change.carry_out(self.storage, now_ms=self.now_ms())
-        if made is base:
+        changed = change.carry_out(self.storage, now_ms=self.now_ms())
+        if changed is base:
             return Committed((base,))
-        self._check_place(base, made.metadata)
-        late = self._find_late(base)
-        if late is not None:
-            return late
+        self._check_place(base, changed.metadata)
+        rejection = self._find_late(base)
+        if rejection is not None:
+            return rejection
         states = self._states(parts)
         version = 1 + (0 if base.metadata_location is None else find_version(base.metadata_location) or 0)
-        attempt = Attempt(base, LoadedTable(parts, made.metadata, states.location(version), self.storage))
+        attempt = Attempt(base, LoadedTable(parts, changed.metadata, states.location(version), self.storage))
         try:
-            if not states.claim(version, encode_table_metadata(made.metadata)):
+            if not states.claim(version, encode_table_metadata(changed.metadata)):
                 return self._rejected(base)
         except WriteOutcomeUnknownError as error:
             return Unknown(_unknown(parts, error.message), (attempt,))
-        # It has happened; whatever goes wrong from here on does not change that.
+        # The commit has happened; later failures do not change that.
         with contextlib.suppress(FrazilError):
             if self._was_dropped(attempt):
                 with contextlib.suppress(StorageError):
                     self.storage.delete(states.location(version))
-                # Another writer may have built on the state while it was there, so nothing is certain any more.
+                # Another writer may have built on the state meanwhile, so the outcome is uncertain.
                 return Unknown(_unknown(parts, "the table was dropped at the same moment"), (attempt,))
             states.write_hint(version)
             self._forget(attempt)
         return Committed((attempt.loaded,))
 
     def resolve_unknown(self, unknown: Unknown[LoadedT]) -> Outcome[LoadedT]:
-        """Read back what a commit of unknown outcome came to; it stays unknown where that cannot be told now."""
+        """Determine the outcome of an unknown commit by reading it back; it may stay unknown."""
         (attempt,) = unknown.attempts
         if not isinstance(attempt.loaded, LoadedTable) or not isinstance(attempt.base, LoadedTable):
             raise _unsupported("keep views")
@@ -209,10 +209,10 @@ class FilesystemCatalog(Catalog):
     def drop_table(
         self, identifier: Identifier, *, purge: Purge | None = None, delete_roots: Sequence[str] = ()
     ) -> PurgeReport:
-        """Take a table's name away; with `purge`, by it delete the files that are its own.
+        """Remove a table's name; with `purge`, also delete the files that belong to it alone.
 
-        Of a table in a folder, the states are the name. Without `purge` the last one stays as `dropped-vN-<id>.json`,
-        from which another catalog can register the table.
+        The states of a table are its name. Without `purge` the last one is kept as `dropped-vN-<id>.json`, from which
+        another catalog can register the table.
         """
         parts = self._identifier(identifier)
         states = self._states(parts)
@@ -225,11 +225,11 @@ class FilesystemCatalog(Catalog):
                 break
             current = states.find_current() if purge is not None else None
             if current is not None:
-                found = LoadedTable(parts, current[1], current[0], self.storage)
-                check_may_purge(found)
-                owned = owned_folders(self, found, delete_roots)
+                loaded = LoadedTable(parts, current[1], current[0], self.storage)
+                check_may_purge(loaded)
+                owned = owned_folders(self, loaded, delete_roots)
                 owned.check_folders("purge table")
-                # The versions are this catalog's to delete.
+                # This catalog deletes the version files itself.
                 last = LoadedTable(parts, current[1], None, self.storage), owned
             data = None if purge is not None else states.find_bytes(newest)
             if data is not None:
@@ -245,57 +245,57 @@ class FilesystemCatalog(Catalog):
         return report
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
-        """Refuse: a table is where its folder is."""
+        """Raise an error: a table's name is its folder."""
         raise _unsupported("rename tables")
 
     def register_table(
         self, identifier: Identifier, metadata_location: str, *, may_replace: bool = False
     ) -> LoadedTable:
-        """Refuse: a table is where its folder is."""
+        """Raise an error: a table's name is its folder."""
         raise _unsupported("register tables that are elsewhere")
 
     def unregister_table(self, identifier: Identifier, *, expected_location: str | None = None) -> LoadedTable:
-        """Refuse: a table is where its folder is."""
+        """Raise an error: a table's name is its folder."""
         raise _unsupported("unregister tables")
 
     # Views
 
     def list_views(self, namespace: Namespace) -> tuple[Identifier, ...]:
-        """Return none: this catalog has no views."""
+        """Return an empty tuple: this catalog has no views."""
         self._existing(namespace)
         return ()
 
     def load_view(self, identifier: Identifier) -> LoadedView:
-        """Refuse: this catalog has no views."""
+        """Raise an error: this catalog has no views."""
         raise view_not_found(self._identifier(identifier))
 
     def commit_view(
         self, base: LoadedView, updates: Sequence[ViewUpdate], requirements: Sequence[ViewRequirement] = ()
     ) -> Outcome[LoadedView]:
-        """Refuse: this catalog has no views."""
+        """Raise an error: this catalog has no views."""
         raise _unsupported("keep views")
 
     def drop_view(self, identifier: Identifier) -> None:
-        """Refuse: this catalog has no views."""
+        """Raise an error: this catalog has no views."""
         raise view_not_found(self._identifier(identifier))
 
     def rename_view(self, source: Identifier, target: Identifier) -> None:
-        """Refuse: this catalog has no views."""
+        """Raise an error: this catalog has no views."""
         raise _unsupported("keep views")
 
     def register_view(self, identifier: Identifier, metadata_location: str) -> LoadedView:
-        """Refuse: this catalog has no views."""
+        """Raise an error: this catalog has no views."""
         raise _unsupported("keep views")
 
     # Names and locations
 
     def find_existing(self, identifier: Identifier) -> AlreadyExistsError | None:
-        """Return the error that says what has a name; None where it is free."""
+        """Return the error that describes the current holder of a name, or None if the name is free."""
         parts = self._identifier(identifier)
         return table_exists(parts) if self._is_table(parts) else None
 
     def new_location(self, identifier: Identifier, location: str | None) -> str:
-        """Return the table's folder; another location is refused."""
+        """Return the table's folder; refuse any other location."""
         own = self._folder(self._identifier(identifier))
         if location is not None and location_key(location) != location_key(own):
             raise InvalidRequestError(
@@ -323,7 +323,7 @@ class FilesystemCatalog(Catalog):
         return self._states(parts).newest() > 0
 
     def _is_table_folder(self, parts: tuple[str, ...]) -> bool:
-        """Return whether a folder is a table's, or was: with files in a folder `metadata` it is no namespace."""
+        """Return whether a folder belongs or belonged to a table: a `metadata` folder with files in it tells."""
         return bool(self._states(parts).file_names())
 
     # Committing
@@ -341,7 +341,7 @@ class FilesystemCatalog(Catalog):
             )
 
     def _find_late(self, loaded: LoadedTable) -> Rejected | None:
-        """Return why a change comes too late, or None."""
+        """Return the rejection of a change whose base is outdated, or None."""
         parts = loaded.identifier
         current = self._states(parts).find_current()
         if loaded.metadata_location is None:
@@ -362,7 +362,7 @@ class FilesystemCatalog(Catalog):
         return self._rejected(loaded)
 
     def _was_dropped(self, attempt: Attempt[LoadedTable]) -> bool:
-        """Return whether a state that was just written is the only one of its table, and not meant to be."""
+        """Return whether a newly written state is the only one of its table although it should have predecessors."""
         if attempt.base.metadata_location is None:
             return False
         locations = self._states(attempt.base.identifier).locations()
@@ -393,27 +393,27 @@ class FilesystemCatalog(Catalog):
         return Rejected(reason, current)
 
     def _forget(self, attempt: Attempt[LoadedTable]) -> None:
-        """Empty the states that the metadata log no longer names, where the table asks for it."""
+        """Empty the states that have dropped out of the metadata log, if the table's properties ask for it."""
         if read_property(attempt.loaded.metadata.properties, known.METADATA_DELETE_AFTER_COMMIT_ENABLED):
-            # The log may name anything. Of what it names only the version counts, and only in this folder.
+            # The log may name any file. Only its version counts, and only in this folder.
             forgotten = forgotten_metadata_files(attempt.base.metadata, attempt.loaded.metadata)
             versions = (find_version(entry.metadata_file) for entry in forgotten)
             self._states(attempt.base.identifier).empty(version for version in versions if version is not None)
 
     def _read_back(self, attempt: Attempt[LoadedTable]) -> Rejected | Committed[LoadedTable] | None:
-        """Return what a write came to, or None where that cannot be told."""
+        """Return the outcome of a write, or None if it cannot be determined."""
         parts, location = attempt.base.identifier, attempt.loaded.metadata_location or ""
         states, version = self._states(parts), find_version(location) or 0
         for _ in range(2):
             with contextlib.suppress(MissingFileError):
-                found = self.storage.read(location)
-                if found == encode_table_metadata(attempt.loaded.metadata):
+                stored = self.storage.read(location)
+                if stored == encode_table_metadata(attempt.loaded.metadata):
                     return Committed((attempt.loaded,))
-                # An emptied state may have been ours.
-                return self._rejected(attempt.base) if found != b"" else None
+                # An emptied state may have been this writer's.
+                return self._rejected(attempt.base) if stored != b"" else None
             if attempt.base.metadata_location is None or states.newest() != version - 1:
                 return None
-            # Not there, but it might still come: once the name is taken, it cannot.
+            # The file does not exist yet but might still appear, unless its name is taken.
             if states.claim(version, encode_table_metadata(attempt.base.metadata)):
                 reason = CommitConflictError(f"Cannot commit to {format_name(parts)}: the change was not carried out")
                 return Rejected(reason, location)
@@ -421,12 +421,12 @@ class FilesystemCatalog(Catalog):
 
 
 def _checked(parts: tuple[str, ...]) -> tuple[str, ...]:
-    """Refuse names that are no names of folders, or of other folders than they seem."""
+    """Refuse names that cannot be folder names, or that would lead to another folder."""
     for part in parts:
         if part in (".", "..") or _REFUSED.search(part) is not None or len(part.encode()) > _MAX_NAME_BYTES:
             raise InvalidRequestError(
-                f"Cannot use the name {ascii(part)[:80]} in a filesystem catalog: names are folders, without slashes, "
-                f"control characters and dots alone, of at most {_MAX_NAME_BYTES} bytes"
+                f"Cannot use the name {ascii(part)[:80]} in a filesystem catalog: names are folder names "
+                f"without slashes and control characters, other than . and .., of at most {_MAX_NAME_BYTES} bytes"
             )
     return parts
 
@@ -438,5 +438,5 @@ def _unsupported(what: str) -> UnsupportedError:
 def _unknown(parts: Identifier, reason: str) -> CommitStateUnknownError:
     return CommitStateUnknownError(
         f"Cannot tell whether the commit to {format_name(parts)} happened: {reason}",
-        hint="Files written for it must stay.",
+        hint="Do not delete the files written for it.",
     )

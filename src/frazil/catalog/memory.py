@@ -1,6 +1,6 @@
-"""A catalog in this process's memory: a whole one, for tests, for trying things, and for tables that need not last.
+"""A complete catalog in this process's memory, for tests, experiments, and tables that need not last.
 
-Its pointers are a dict under a lock; its files are on whatever storage it is given. Threads may share it.
+Its pointers are a dict under a lock; its files are on any storage. Threads may share it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from frazil.storage.memory import MemoryStorage
 
 
 class MemoryPointers(Pointers):
-    """Pointers in a dict; every step holds one lock."""
+    """Pointers in a dict; every step holds the lock."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -50,32 +50,32 @@ class MemoryPointers(Pointers):
             return self._pointers.get(identifier)
 
     def find_settled(self, change: PointerChange) -> tuple[Pointer | None, Identifier | None]:
-        """Return a name's pointer and who, by any name, has the change's location."""
+        """Return a name's pointer, and the name that has the change's location, if any."""
         with self._lock:
-            wanted = change.location
+            location = change.location
             holders = (
                 name
                 for name, pointer in self._pointers.items()
-                if wanted in (pointer.metadata_location, pointer.previous_metadata_location)
+                if location in (pointer.metadata_location, pointer.previous_metadata_location)
             )
             return self._pointers.get(change.identifier), next(holders, None)
 
     def swap(self, changes: Sequence[PointerChange]) -> Stale | None:
-        """Make all changes, or none; return the one that was stale."""
+        """Apply all changes or none; return the stale one, if any."""
         with self._lock:
             for change in changes:
                 current = self._pointers.get(change.identifier)
                 if change.expected is None and current is None and not self.namespace_exists(change.identifier[:-1]):
                     raise namespace_not_found(change.identifier[:-1])
-                found = None if current is None else current.metadata_location
-                if found != change.expected or (current is not None and current.entity_type is not change.entity_type):
+                actual = None if current is None else current.metadata_location
+                if actual != change.expected or (current is not None and current.entity_type is not change.entity_type):
                     return Stale(change, current)
             for change in changes:
                 self._pointers[change.identifier] = Pointer(change.entity_type, change.location, change.expected)
             return None
 
     def drop(self, entity_type: EntityType, identifier: Identifier, expected: str | None = None) -> Pointer | None:
-        """Remove a pointer, one at an expected location where given; return what it was, or None."""
+        """Remove a pointer that is at `expected`, or anywhere if that is None; return it, or None if there was none."""
         with self._lock:
             pointer = self._pointers.get(identifier)
             if (
@@ -87,7 +87,7 @@ class MemoryPointers(Pointers):
             return self._pointers.pop(identifier)
 
     def rename(self, entity_type: EntityType, source: Identifier, target: Identifier) -> None:
-        """Give a pointer another name that is free, in a namespace that exists."""
+        """Rename a pointer to a free name in an existing namespace."""
         with self._lock:
             pointer = self._pointers.get(source)
             if pointer is None or pointer.entity_type is not entity_type:
@@ -102,7 +102,7 @@ class MemoryPointers(Pointers):
             self._pointers[target] = self._pointers.pop(source)
 
     def list(self, entity_type: EntityType, namespace: Namespace) -> tuple[Identifier, ...]:
-        """Return the names of a kind in a namespace that exists, in order."""
+        """Return the names of one type in an existing namespace, in order."""
         with self._lock:
             self._check_exists(namespace)
             names = (
@@ -113,60 +113,62 @@ class MemoryPointers(Pointers):
             return tuple(sorted(names))
 
     def locations(self) -> Iterable[tuple[Identifier, str]]:
-        """Return every name, of tables and views, with its metadata file."""
+        """Return all names of tables and views with their metadata files."""
         with self._lock:
             return [(name, pointer.metadata_location) for name, pointer in self._pointers.items()]
 
     def create_namespace(self, namespace: Namespace, properties: Mapping[str, str]) -> None:
-        """Make a namespace that does not exist."""
+        """Create a namespace that does not exist."""
         with self._lock:
             if self.namespace_exists(namespace):
                 raise namespace_exists(namespace)
             self._namespaces[namespace] = dict(properties)
 
     def drop_namespace(self, namespace: Namespace) -> None:
-        """Remove a namespace that exists and is empty."""
+        """Remove an existing, empty namespace."""
         with self._lock:
             self._check_exists(namespace)
             inside = [*self._pointers, *(name for name in self._namespaces if name != namespace)]
-            held = next((name for name in inside if name[: len(namespace)] == namespace), None)
-            if held is not None:
-                raise namespace_not_empty(namespace, format_name(held))
+            blocker = next((name for name in inside if name[: len(namespace)] == namespace), None)
+            if blocker is not None:
+                raise namespace_not_empty(namespace, format_name(blocker))
             del self._namespaces[namespace]
 
     def namespace_exists(self, namespace: Namespace) -> bool:
-        """Return whether a namespace was made, or something below it exists."""
+        """Return whether a namespace was created or contains something."""
         with self._lock:
-            known = (*self._namespaces, *(name[:-1] for name in self._pointers))
-            return any(name[: len(namespace)] == namespace for name in known)
+            namespaces = (*self._namespaces, *(name[:-1] for name in self._pointers))
+            return any(name[: len(namespace)] == namespace for name in namespaces)
 
     def list_namespaces(self, parent: Namespace) -> tuple[Namespace, ...]:
-        """Return the namespaces directly below one that exists, or the topmost, in order."""
+        """Return the child namespaces of an existing namespace, or the top-level ones, in order."""
         with self._lock:
             if parent:
                 self._check_exists(parent)
-            known = (*self._namespaces, *(name[:-1] for name in self._pointers))
+            namespaces = (*self._namespaces, *(name[:-1] for name in self._pointers))
             depth = len(parent) + 1
             return tuple(
-                sorted({name[:depth] for name in known if len(name) >= depth and name[: len(parent)] == parent})
+                sorted({name[:depth] for name in namespaces if len(name) >= depth and name[: len(parent)] == parent})
             )
 
     def namespace_properties(self, namespace: Namespace) -> dict[str, str]:
-        """Return the properties of a namespace that exists."""
+        """Return the properties of an existing namespace."""
         with self._lock:
             self._check_exists(namespace)
             return dict(self._namespaces.get(namespace, {}))
 
     def update_namespace(self, namespace: Namespace, updates: Mapping[str, str], removals: Iterable[str]) -> None:
-        """Set and remove properties of a namespace that exists."""
+        """Set and remove properties of an existing namespace."""
         with self._lock:
             self._check_exists(namespace)
-            gone = set(removals)
-            kept = {name: value for name, value in self._namespaces.get(namespace, {}).items() if name not in gone}
-            self._namespaces[namespace] = {**kept, **updates}
+            removed = set(removals)
+            remaining = {
+                name: value for name, value in self._namespaces.get(namespace, {}).items() if name not in removed
+            }
+            self._namespaces[namespace] = {**remaining, **updates}
 
     def close(self) -> None:
-        """Do nothing: nothing is held open."""
+        """Do nothing: there is nothing to release."""
 
     def _check_exists(self, namespace: Namespace) -> None:
         if not self.namespace_exists(namespace):
@@ -174,7 +176,7 @@ class MemoryPointers(Pointers):
 
 
 class MemoryCatalog(PointerCatalog):
-    """A catalog in memory; its tables' files are in memory too unless a storage is given."""
+    """A catalog in memory; its tables' files are also in memory unless a storage is passed."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
-"""Metadata files of tables and views whose pointer is kept elsewhere. Specification: "Metastore Tables".
+"""Metadata files of tables and views in pointer catalogs. Specification: "Metastore Tables".
 
-They are named `<version>-<uuid>.metadata.json`, in the metadata folder, and
-in gzip where the properties ask for it. A name is never used twice, so a file that was written means nothing
-until a pointer leads to it, and when `write_metadata` returns it is safe on disk (`storage/base.py`).
+They are named `<version>-<uuid>.metadata.json`, lie in the metadata folder, and are compressed with gzip if the
+properties ask for it. A name is never used twice, so a written file has no effect until a pointer leads to it. When
+`write_metadata` returns, it is durable (`storage/base.py`).
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from frazil.storage.locations import find_metadata_version, metadata_file_name, 
 
 
 def read_table_metadata(storage: Storage, location: str) -> TableMetadata:
-    """Return the table metadata in a file."""
+    """Read the table metadata of a file."""
     return decode_table_metadata(storage.read(location, max_bytes=MAX_TEXT_BYTES), path=location)
 
 
 def read_view_metadata(storage: Storage, location: str) -> ViewMetadata:
-    """Return the view metadata in a file."""
+    """Read the view metadata of a file."""
     return decode_view_metadata(storage.read(location, max_bytes=MAX_VIEW_BYTES), path=location)
 
 
 def new_metadata_location(metadata: TableMetadata | ViewMetadata, *, base_location: str | None, unique_id: str) -> str:
-    """Return where the metadata that follows a file is to be written; versions count from 0."""
+    """Return the location for the successor of a metadata file; versions count from 0."""
     last = None if base_location is None else find_metadata_version(base_location)
     name = metadata_file_name(0 if last is None else last + 1, unique_id, is_gzip=_is_gzip(metadata))
     return f"{metadata_folder(metadata.location, metadata.properties)}/{name}"
 
 
 def write_metadata(storage: Storage, location: str, metadata: TableMetadata | ViewMetadata) -> None:
-    """Write a metadata file under a new name; raise where that cannot be known to have worked."""
+    """Write a metadata file under a new name; raise an error unless that is known to have succeeded."""
     if isinstance(metadata, ViewMetadata):
         data = encode_view_metadata(metadata, compress=_is_gzip(metadata))
     else:
@@ -46,8 +46,8 @@ def write_metadata(storage: Storage, location: str, metadata: TableMetadata | Vi
     try:
         storage.create(location, data)
     except (WriteOutcomeUnknownError, MissingFileError) as error:
-        # Nothing leads to the file yet, so whether it is there makes no difference: the commit did not happen.
-        # A folder that is gone was that of a table that is being purged.
+        # Nothing points to the file yet, so it does not matter whether it exists: the commit did not happen.
+        # A missing folder belonged to a table that is being purged.
         raise StorageError(f"Cannot write {location}: {error.message}", path=location) from error
 
 
@@ -57,6 +57,6 @@ def _is_gzip(metadata: TableMetadata | ViewMetadata) -> bool:
 
 
 def forgotten_metadata_files(base: TableMetadata, changed: TableMetadata) -> tuple[MetadataLogEntry, ...]:
-    """Return the entries of the base's metadata log that its successor no longer has, the oldest first."""
-    kept = {entry.metadata_file for entry in changed.metadata_log}
-    return tuple(entry for entry in base.metadata_log if entry.metadata_file not in kept)
+    """Return the entries of the base's metadata log that its successor has dropped, the oldest first."""
+    remaining = {entry.metadata_file for entry in changed.metadata_log}
+    return tuple(entry for entry in base.metadata_log if entry.metadata_file not in remaining)

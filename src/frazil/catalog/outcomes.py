@@ -1,8 +1,8 @@
-"""What a commit came to: it happened, it did not, or nobody knows. Values, so that no exception can blur them.
+"""The outcome of a commit: it happened, it did not, or it is unknown; as values, so that exceptions cannot blur them.
 
-The caller of a commit decides by these what may be cleaned up: after `Committed` what the new state does not use,
-after `Rejected` everything that was written for the change, after `Unknown` nothing, ever, until
-`Catalog.resolve_unknown` has turned it into one of the others.
+The outcome tells the caller what may be cleaned up: after `Committed`, whatever the new state does not use; after
+`Rejected`, everything that was written for the change; after `Unknown`, nothing, until `Catalog.resolve_unknown` has
+turned it into one of the others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LoadedT = TypeVar("LoadedT", LoadedTable, LoadedView)
 
 @dataclass(frozen=True, slots=True)
 class Committed(Generic[LoadedT]):
-    """The pointer moved. `all_loaded` are the new states, one for each table, in the order they were given."""
+    """The pointer moved. `all_loaded` are the new states, one for each table, in the order of the request."""
 
     all_loaded: tuple[LoadedT, ...]
 
@@ -30,16 +30,16 @@ class Committed(Generic[LoadedT]):
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """The pointer did not move and will not. `reason` may be raised; it says whether a retry makes sense."""
+    """The pointer did not move and will not. `reason` can be raised and tells whether a retry makes sense."""
 
     reason: FrazilError
     current_location: str | None = None
-    """Where the pointer was instead; None where there is no such table or view."""
+    """Where the pointer was instead, or None if there is no such table or view."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt(Generic[LoadedT]):
-    """What was to replace what: the base, and the state that was written for it."""
+    """An attempted replacement: the base, and the state written for it."""
 
     base: LoadedT
     loaded: LoadedT

@@ -1,18 +1,20 @@
-"""Which files of a table may be deleted: one rule, for every job that deletes. Whoever writes metadata does not decide.
+"""Which files of a table may be deleted: one rule for every job that deletes, not controlled by metadata alone.
 
-Metadata names a table's folders and files, and a stranger may have written it. So a file is deleted only if all three
-hold, links followed, however its location is spelt:
+Metadata names a table's folders and files, and may be untrusted. So a file is deleted only if all three conditions
+hold,
+with links resolved, however its location is spelled:
 
     metadata    it is inside the table's location, or the folder of its data or metadata files
-    the user    it is below the warehouse, below a folder of `delete.roots` (`read.roots` where that is not set), below
-                the folder of the metadata file that the catalog's pointer is at, or below one that the caller names
-    the others  it is in no folder of another table or view of the catalog, unless the caller names just that folder
+    the user    it is below the warehouse, below a folder of `delete.roots` (or `read.roots` if unset), below the folder
+                of the metadata file that the catalog's pointer names, or below a folder that the caller names
+    the others  it is not in a folder of another table or view of the catalog, unless the caller names that very folder
 
-The pointer is the user's word because whoever created or registered the table said where; `check_new_place` keeps a
-commit from moving it to a folder that only metadata names.
+The pointer counts as the user's word, since whoever created or registered the table chose it; `check_new_place`
+prevents
+a commit from moving it to a folder that only metadata names.
 
-Of other tables, pointers are asked about first: they tell folders without reading any metadata. For files below the
-table's own pointer that is enough. For files elsewhere the metadata of every other table is read, once for a job.
+Pointers of other tables are checked first, since they reveal folders without reading metadata. For files below the
+table's own pointer that suffices. For files elsewhere the metadata of every other table is read, once per job.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ _LOADED_AT_ONCE: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class OthersFolder:
-    """A folder of another table or view; one whose metadata cannot be read has the reason, and may be anywhere."""
+    """A folder of another table or view; `problem` is the reason if its metadata is unreadable."""
 
     name: str
     folder: str
@@ -57,7 +59,7 @@ class OthersFolder:
 
 
 class Tables(Protocol):
-    """What is asked of a catalog: `catalog/base.py` says what each means."""
+    """The required part of a catalog; see `catalog/base.py`."""
 
     warehouse: str
     delete_roots: tuple[str, ...]
@@ -73,7 +75,7 @@ class Tables(Protocol):
 
 
 class OwnedFolders:
-    """Where files of one table may be deleted. Several threads may ask."""
+    """The folders in which files of one table may be deleted. Thread-safe."""
 
     def __init__(self, catalog: Tables, loaded: LoadedTable, delete_roots: Sequence[str] = ()) -> None:
         self._catalog = catalog
@@ -83,41 +85,41 @@ class OwnedFolders:
         self._pointed: _Others | None = None
         self._all: _Others | None = None
         self.folders = table_folders(loaded.metadata.location, loaded.metadata.properties)
-        """The folders that metadata calls the table's own."""
+        """The folders that the metadata claims for the table."""
         own = None if loaded.metadata_location is None else pointer_folder(loaded.metadata_location)
         roots = (catalog.warehouse, *catalog.delete_roots, *(() if own is None else (own,)))
         self._own = None if own is None else self._real(own)
         self._named = tuple(self._real(_checked_root(delete_root)) for delete_root in delete_roots)
         self._roots = (*dict.fromkeys(self._real(root) for root in roots), *self._named)
         self.real_folders = tuple(self._real(folder) for folder in self.folders)
-        """The same folders, their links followed when this was made."""
+        """The same folders with links resolved at construction."""
 
     def check(self, path: str) -> None:
-        """Refuse to delete a file that is not the table's alone."""
+        """Raise an error unless a file belongs to the table alone and may be deleted."""
         reason = self.find_refusal(path)
         if reason is not None:
             raise InvalidRequestError(f"Cannot delete {path!r}: {reason}", hint=_HINT)
 
     def find_refusal(self, path: str) -> str | None:
-        """Return why a file may not be deleted, None where it may.
+        """Return why a file may not be deleted, or None if it may.
 
-        The name may itself be a link: deleting removes the link, so only the way to it counts.
+        The file itself may be a link: deleting removes the link, so only the folders above it are resolved.
         """
         above, _, name = strip_slashes(path).rpartition("/")
         if any(is_under(path, folder) for folder in self.folders):
             try:
                 really = f"{strip_slashes(self._storage.resolve_folder(above))}/{name}"
             except FrazilError as error:
-                return f"where it is cannot be told ({error.message})"
+                return f"its location cannot be resolved ({error.message})"
             if any(is_under(really, real_folder) for real_folder in self.real_folders):
-                return self._find_stranger(really)
+                return self._find_other_owner(really)
         return "it is outside the table's folders"
 
     def check_folders(self, verb: str, folders: Iterable[str] | None = None, *, is_alone: bool = False) -> None:
-        """Refuse a job on folders, all of the table's unless given, that are not wholly the table's own; name them.
+        """Refuse a job on folders, by default all of the table's, that do not belong wholly to the table; list them.
 
-        With `is_alone`, also where a table that cannot be loaded may have files in them, and even where the caller
-        named a folder that another table uses.
+        With `is_alone`, also refuse if a table that cannot be loaded may have files in them, or if the caller named a
+        folder that another table uses.
         """
         outside: dict[str, str] = {}
         for folder in self.folders if folders is None else folders:
@@ -134,19 +136,19 @@ class OwnedFolders:
                 f"Cannot {verb} {self._loaded.name}: {_listed(outside)}", hint=_HINT, folders=", ".join(outside)
             )
 
-    def _find_stranger(self, really: str) -> str | None:
+    def _find_other_owner(self, really: str) -> str | None:
         if not any(is_under(really, root) for root in self._roots):
             return _OUTSIDE
         other = self._others(really).holding(really)
         if other is None:
             return None
-        # A folder is named for a shared one where it is that or lies in it; one around both tables says nothing.
+        # A named folder permits a shared one if it is that folder or inside it; one around both tables does not.
         named = (folder for folder in self._named if is_under(really, folder))
         is_waived = any(other.problem is not None or _holds(other.key, location_key(folder)) for folder in named)
         return None if is_waived else _shared(other)
 
     def _others(self, really: str, *, is_all: bool = False) -> _Others:
-        """Return the folders of others that may hold a location: below the own pointer, those that pointers tell."""
+        """Return the folders of others that may hold a location; below the own pointer, only those of pointers."""
         with self._lock:
             if is_all or self._own is None or not is_within(really, self._own):
                 if self._all is None:
@@ -187,12 +189,12 @@ class OwnedFolders:
 
 
 class _Others:
-    """Folders of others, by what is asked of them."""
+    """Folders of other tables, indexed for lookup."""
 
     def __init__(self, folders: Iterable[OthersFolder]) -> None:
         self._by_key: dict[str, OthersFolder] = {}
         self._above: dict[str, OthersFolder] = {}
-        """Every folder above one of them."""
+        """All ancestors of the folders."""
         self._unknown: OthersFolder | None = None
         for folder in folders:
             if folder.problem is not None:
@@ -203,28 +205,30 @@ class _Others:
                 self._above.setdefault(above, folder)
 
     def holding(self, location: str) -> OthersFolder | None:
-        """Return a folder that is a location or holds it."""
+        """Return a folder that is or contains a location."""
         key = location_key(location)
         return next(
             (self._by_key[ancestor] for ancestor in (key, *_ancestors(key)) if ancestor in self._by_key), self._unknown
         )
 
     def overlapping(self, folder: str) -> OthersFolder | None:
-        """Return a folder that is, holds or lies in a folder."""
+        """Return a folder that is, contains or is inside another."""
         key = location_key(folder)
-        found = next((self._by_key[ancestor] for ancestor in (key, *_ancestors(key)) if ancestor in self._by_key), None)
-        return found or self._above.get(key) or self._unknown
+        enclosing = next(
+            (self._by_key[ancestor] for ancestor in (key, *_ancestors(key)) if ancestor in self._by_key), None
+        )
+        return enclosing or self._above.get(key) or self._unknown
 
 
 def owned_folders(catalog: Tables, loaded: LoadedTable, delete_roots: Sequence[str] = ()) -> OwnedFolders:
-    """Return where files of a table may be deleted; `delete_roots` are folders that the caller names."""
+    """Return the folders in which files of a table may be deleted; `delete_roots` are folders named by the caller."""
     return OwnedFolders(catalog, loaded, delete_roots)
 
 
 def pointer_folder(metadata_location: str) -> str:
-    """Return the folder of the table that a metadata file is of: the one it is in, or the one above `metadata`.
+    """Return the table folder of a metadata file: the folder it is in, or the parent of `metadata`.
 
-    A whole bucket, or the root of a file system, is nobody's folder.
+    A whole bucket, or the root of a file system, is not a table's folder.
     """
     folder = strip_slashes(metadata_location).rpartition("/")[0]
     above, _, name = folder.rpartition("/")
@@ -235,9 +239,9 @@ def pointer_folder(metadata_location: str) -> str:
 
 
 def check_new_place(catalog: Tables, base: LoadedTable | LoadedView, new: LoadedTable | LoadedView, to: str) -> None:
-    """Refuse a commit that would move the pointer to a folder that nobody but metadata names, or that is another's.
+    """Refuse a commit that would move the pointer to a folder that only metadata names, or that is another table's.
 
-    A commit that stays in its folder, as nearly all do, is not looked at, nor is the first one of a table.
+    The first commit of a table, and commits that stay in their folder, as nearly all do, are not checked.
     """
     if base.metadata_location is None or not isinstance(new.metadata, TableMetadata):
         return
@@ -250,7 +254,7 @@ def check_new_place(catalog: Tables, base: LoadedTable | LoadedView, new: Loaded
         return
     what = f"Cannot commit to {base.name}: its metadata would go to {folder}"
     roots = (catalog.warehouse, *catalog.delete_roots)
-    if not _is_asked(base, new) and not any(is_within(really, _resolved(storage, root)) for root in roots):
+    if not _is_explicit(base, new) and not any(is_within(really, _resolved(storage, root)) for root in roots):
         raise InvalidRequestError(
             f"{what}, outside the warehouse and the folder {own} that the table was registered from",
             hint="Register the table from its own folder, add the folder to the property delete.roots, or set "
@@ -265,8 +269,8 @@ def check_new_place(catalog: Tables, base: LoadedTable | LoadedView, new: Loaded
             )
 
 
-def _is_asked(base: LoadedTable | LoadedView, new: LoadedTable | LoadedView) -> bool:
-    """Return whether a commit itself says where metadata goes, by the table's location or by the property."""
+def _is_explicit(base: LoadedTable | LoadedView, new: LoadedTable | LoadedView) -> bool:
+    """Return whether a commit explicitly changes the metadata location, by the table's location or by the property."""
     before, after = base.metadata, new.metadata
     if not isinstance(before, TableMetadata) or not isinstance(after, TableMetadata):
         return False
@@ -279,13 +283,13 @@ def _is_asked(base: LoadedTable | LoadedView, new: LoadedTable | LoadedView) -> 
 
 _OUTSIDE: Final = "it is outside the warehouse, the configured roots and the folder of the table's metadata file"
 _HINT: Final = (
-    "Name the folder in delete_roots, or in the property delete.roots of the connection, if it is the table's own."
+    "If the folder belongs to the table, name it in delete_roots or in the connection's property delete.roots."
 )
 
 
 def _shared(other: OthersFolder) -> str:
     if other.problem is not None:
-        return f"table {other.name} may have files there, and cannot be loaded ({other.problem})"
+        return f"table {other.name} may have files there but cannot be loaded ({other.problem})"
     return f"{other.name} has its files in {other.folder}"
 
 
@@ -299,13 +303,13 @@ def _checked_root(folder: str) -> str:
     if not is_whole or (parse_location(folder).path.strip("/") == "" and scheme_of(folder) in (None, "file")):
         raise InvalidRequestError(
             f"Cannot delete files below {folder!r}: it is neither an absolute path nor a URI",
-            hint="Give absolute paths or URIs.",
+            hint="Use absolute paths or URIs.",
         )
     return strip_slashes(folder)
 
 
 def _resolved(storage: Storage, folder: str) -> str:
-    """Return a folder with its links followed; as it is where the storage cannot tell."""
+    """Return a folder with its links resolved, or unchanged if the storage cannot resolve it."""
     try:
         return storage.resolve_folder(folder)
     except FrazilError:
@@ -317,12 +321,12 @@ def _key(storage: Storage, folder: str) -> str:
 
 
 def _holds(folder: str, other: str) -> bool:
-    """Return whether a folder is another or holds it, both as keys."""
+    """Return whether a folder is or contains another, both as keys."""
     return folder == other or other.startswith(f"{folder.rstrip('/')}/")
 
 
 def _ancestors(key: str) -> Iterator[str]:
-    """Yield the keys of all folders above one, the nearest first."""
+    """Yield the keys of all ancestors of a folder, the nearest first."""
     scheme, _, rest = key.partition("://")
     steps = rest.rstrip("/").split("/")
     for count in range(len(steps) - 1, 0, -1):

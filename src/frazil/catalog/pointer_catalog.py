@@ -1,16 +1,16 @@
-"""A catalog whose pointers are kept apart from the files: the part that memory and SQL have in common.
+"""The shared part of catalogs that keep pointers separately from files: the memory and SQL catalogs.
 
-How a commit goes:
+The steps of a commit:
 
-1. The new metadata is made of the base and the updates. The pointer is looked at: a writer who is late already
-   writes nothing.
-2. The new metadata is written under a name of its own, and is safe on disk. Nothing leads to it.
-3. One atomic step moves the pointer from the location the change was made from to the new one. A writer who came
-   first moved it elsewhere, and the step finds nothing to move: rejected, and the file is deleted.
-4. If the answer to that step is lost, the outcome is unknown, and the file stays. `resolve_unknown` waits until the
-   step cannot be in flight any more, and reads: the pointer is at the new location, or was (by its previous
-   location, by the metadata log, under whatever name): committed. It is where it was, or whoever moved it was
-   somebody else: rejected. The log no longer reaches back: unknown for good, and nothing is deleted.
+1. The new metadata is built from the base and the updates. The pointer is checked: a writer that is already late writes
+   nothing.
+2. The new metadata is written durably under a unique name. Nothing points to it yet.
+3. One atomic step moves the pointer from the base's location to the new one. If another writer came first, the step
+   finds another location: the commit is rejected, and the file is deleted.
+4. If the response to that step is lost, the outcome is unknown, and the file stays. `resolve_unknown` waits until the
+   step can no longer be in flight, then reads. If the pointer is or was at the new location (by its previous location
+   or the metadata log, under any name): committed. If it is unmoved, or was moved by another writer: rejected. If the
+   log no longer reaches back: unknown for good, and nothing is deleted.
 """
 
 from __future__ import annotations
@@ -71,38 +71,38 @@ from frazil.storage.locations import (
 )
 
 _TRIES: Final = 5
-"""How often a state is read again that moved away while it was being read."""
+"""How often a state is read again if it moved during the read."""
 _UNSAFE: Final = re.compile(r"[^\w\-.]")
 _MAX_FOLDER_CHARS: Final = 80
 
 
 class PointerCatalog(Catalog):
-    """A catalog made of pointers and a storage."""
+    """A catalog of pointers and a storage."""
 
     def __init__(self, name: str, warehouse: str, storage: Any, pointers: Pointers, **sources: Any) -> None:
         super().__init__(name, warehouse, storage, **sources)
         self._pointers = pointers
 
     def close(self) -> None:
-        """Give back what the catalog holds open."""
+        """Release the connections of the catalog."""
         self._pointers.close()
 
     # Namespaces
 
     def create_namespace(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> None:
-        """Create a namespace, and those above it that are missing; of all who try, one succeeds at most."""
+        """Create a namespace and its missing parents; at most one concurrent caller succeeds."""
         self._pointers.create_namespace(self._namespace(namespace), _texts(properties or {}))
 
     def drop_namespace(self, namespace: Namespace) -> None:
-        """Drop a namespace that holds nothing."""
+        """Drop an empty namespace."""
         self._pointers.drop_namespace(self._namespace(namespace))
 
     def namespace_exists(self, namespace: Namespace) -> bool:
-        """Return whether a namespace was created, or something below it exists."""
+        """Return whether a namespace was created or contains something."""
         return self._pointers.namespace_exists(self._namespace(namespace))
 
     def list_namespaces(self, parent: Namespace = ()) -> tuple[Namespace, ...]:
-        """Return the namespaces directly below another, or the topmost, in order."""
+        """Return the child namespaces of a namespace, or the top-level ones, in order."""
         parts = check_namespace(parent, may_be_root=True)
         self._pointers.check_namespace(parts)
         return self._pointers.list_namespaces(parts)
@@ -115,13 +115,13 @@ class PointerCatalog(Catalog):
         self, namespace: Namespace, updates: Mapping[str, str] | None = None, removals: Iterable[str] = ()
     ) -> None:
         """Set and remove properties in one step."""
-        gone = set(removals)
-        both = gone & set(updates or {})
+        removed = set(removals)
+        both = removed & set(updates or {})
         if both:
             raise InvalidRequestError(
                 f"Cannot change the properties of {format_name(namespace)}: {min(both)!r} is both set and removed"
             )
-        self._pointers.update_namespace(self._namespace(namespace), _texts(updates or {}), gone)
+        self._pointers.update_namespace(self._namespace(namespace), _texts(updates or {}), removed)
 
     # Tables
 
@@ -140,7 +140,7 @@ class PointerCatalog(Catalog):
         updates: Sequence[TableUpdate],
         requirements: Sequence[TableRequirement] = (),
     ) -> Outcome[LoadedTable]:
-        """Change a table from a state of it; from a state that was never written, create the table."""
+        """Change a table from one of its states, or create it from a state that was never written."""
         return self._commit(EntityType.TABLE, [TableChange(base, tuple(updates), tuple(requirements))])
 
     def commit_many(self, changes: Sequence[TableChange]) -> Outcome[LoadedTable]:
@@ -151,7 +151,7 @@ class PointerCatalog(Catalog):
     def drop_table(
         self, identifier: Identifier, *, purge: Purge | None = None, delete_roots: Sequence[str] = ()
     ) -> PurgeReport:
-        """Take a table's name away; with `purge`, by it delete the files that are its own and nobody else's.
+        """Remove a table's name; with `purge`, also delete the files that belong to it alone, by calling `purge`.
 
         Without `purge` the metadata is not read, so that a table whose files are lost can be dropped.
         """
@@ -165,24 +165,24 @@ class PointerCatalog(Catalog):
             check_may_purge(loaded)
             owned = owned_folders(self, loaded, delete_roots)
             owned.check_folders("purge table")
-            # Only the state whose files are deleted may be dropped: a later one has files that must be found too.
+            # Drop only the state whose files are deleted: a later one has files that must be listed too.
             if self._pointers.drop(EntityType.TABLE, loaded.identifier, loaded.metadata_location) is not None:
                 return purge(loaded, owned)
         raise CommitConflictError(f"Cannot drop table {format_name(identifier)}: other writers keep committing to it")
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
-        """Give a table another name; its files stay where they are."""
+        """Rename a table; its files stay where they are."""
         self._rename(EntityType.TABLE, source, target)
 
     def register_table(
         self, identifier: Identifier, metadata_location: str, *, may_replace: bool = False
     ) -> LoadedTable:
-        """Give a name to a table whose metadata file exists; with `may_replace`, one that a table has already."""
+        """Register an existing metadata file under a name; `may_replace` allows a name that is already a table's."""
         metadata = self._register(EntityType.TABLE, identifier, metadata_location, read_table_metadata, may_replace)
         return LoadedTable(tuple(identifier), metadata, metadata_location, self.storage)
 
     def unregister_table(self, identifier: Identifier, *, expected_location: str | None = None) -> LoadedTable:
-        """Take a table's name away and return its last state."""
+        """Remove a table's name and return its last state."""
         for _ in range(_TRIES):
             loaded = self.load_table(identifier)
             check_still_at(loaded, expected_location)
@@ -193,7 +193,7 @@ class PointerCatalog(Catalog):
         )
 
     def locate_table(self, identifier: Identifier) -> str | None:
-        """Return where a table's metadata is."""
+        """Return a table's metadata location."""
         self._check(identifier)
         return self._find(EntityType.TABLE, identifier).metadata_location
 
@@ -211,33 +211,33 @@ class PointerCatalog(Catalog):
     def commit_view(
         self, base: LoadedView, updates: Sequence[ViewUpdate], requirements: Sequence[ViewRequirement] = ()
     ) -> Outcome[LoadedView]:
-        """Change a view from a state of it; from a state that was never written, create the view."""
+        """Change a view from one of its states, or create it from a state that was never written."""
         return self._commit(EntityType.VIEW, [ViewChange(base, tuple(updates), tuple(requirements))])
 
     def drop_view(self, identifier: Identifier) -> None:
-        """Take a view's name away; its metadata files stay."""
+        """Remove a view's name; its metadata files stay."""
         self._check(identifier)
         if self._pointers.drop(EntityType.VIEW, tuple(identifier)) is None:
             raise view_not_found(identifier)
 
     def rename_view(self, source: Identifier, target: Identifier) -> None:
-        """Give a view another name."""
+        """Rename a view."""
         self._rename(EntityType.VIEW, source, target)
 
     def register_view(self, identifier: Identifier, metadata_location: str) -> LoadedView:
-        """Give a name to a view whose metadata file exists."""
+        """Register an existing metadata file of a view under a name."""
         metadata = self._register(EntityType.VIEW, identifier, metadata_location, read_view_metadata, False)
         return LoadedView(tuple(identifier), metadata, metadata_location, self.storage)
 
     def locate_view(self, identifier: Identifier) -> str | None:
-        """Return where a view's metadata is."""
+        """Return a view's metadata location."""
         self._check(identifier)
         return self._find(EntityType.VIEW, identifier).metadata_location
 
     # Names and locations
 
     def find_existing(self, identifier: Identifier) -> AlreadyExistsError | None:
-        """Return the error that says what has a name; None where it is free."""
+        """Return the error that describes the current holder of a name, or None if the name is free."""
         self._check(identifier)
         pointer = self._pointers.find(tuple(identifier))
         if pointer is None:
@@ -245,19 +245,20 @@ class PointerCatalog(Catalog):
         return table_exists(identifier) if pointer.entity_type is EntityType.TABLE else view_exists(identifier)
 
     def new_location(self, identifier: Identifier, location: str | None) -> str:
-        """Return where a new table or view may keep its files: the location asked for, or one of its own.
+        """Return the location of a new table or view: the requested one, or one that the catalog chooses.
 
-        No two tables share a folder, or cleaning up after one would delete the files of the other. So a
-        folder that holds anything, of a table that was renamed or dropped, say, is passed over for a new one.
+        Tables never share a folder, since cleaning up after one would delete the files of the other. So a non-empty
+        folder, such as that of a renamed or dropped table, is skipped in favour of a new one.
         """
         if location is not None:
-            wanted = strip_slashes(location)
-            other = self._find_below(wanted)
+            requested = strip_slashes(location)
+            other = self._find_below(requested)
             if other is not None:
                 raise InvalidRequestError(
-                    f"Cannot create {format_name(identifier)} at {wanted}: the files of {format_name(other)} are there"
+                    f"Cannot create {format_name(identifier)} at {requested}: "
+                    f"the files of {format_name(other)} are there"
                 )
-            return wanted
+            return requested
         namespace, name = split_identifier(identifier)
         folder = self._pointers.namespace_properties(namespace).get("location")
         steps = [folder_name(step) for step in (*namespace, name)]
@@ -272,7 +273,7 @@ class PointerCatalog(Catalog):
         return ((name, location) for name, location in self._pointers.locations() if name != tuple(identifier))
 
     def _find_below(self, location: str) -> Identifier | None:
-        """Return the name of something whose metadata is below a location, however it is spelt, or None."""
+        """Return the name of a table or view with metadata below a location, however it is spelled, or None."""
         folder = f"{location_key(location).rstrip('/')}/"
         return next(
             (name for name, location in self._pointers.locations() if location_key(location).startswith(folder)), None
@@ -299,8 +300,10 @@ class PointerCatalog(Catalog):
         self._pointers.check_location(location)
         metadata = read(self.storage, location)
         for _ in range(_TRIES):
-            found = self._pointers.find(tuple(identifier)) if may_replace else None
-            expected = found.metadata_location if found is not None and found.entity_type is entity_type else None
+            existing = self._pointers.find(tuple(identifier)) if may_replace else None
+            expected = (
+                existing.metadata_location if existing is not None and existing.entity_type is entity_type else None
+            )
             change = PointerChange(entity_type, tuple(identifier), expected, location, metadata=metadata)
             stale = self._pointers.swap([change])
             if stale is None:
@@ -326,7 +329,7 @@ class PointerCatalog(Catalog):
             pointer = latest
         raise InvalidMetadataError(
             f"Cannot load {format_name(identifier)}: its metadata file is missing",
-            hint="The catalog names a file that is not there. Register the table anew from an older metadata file.",
+            hint="The catalog names a file that does not exist. Register the table again from an older metadata file.",
             path=pointer.metadata_location,
             heading="Table Metadata",
         ) from missing
@@ -340,21 +343,21 @@ class PointerCatalog(Catalog):
     # Committing
 
     def _commit(self, entity_type: EntityType, changes: Sequence[Change[LoadedT]]) -> Outcome[LoadedT]:
-        made = [(change.base, change.carry_out(self.storage, now_ms=self.now_ms())) for change in changes]
-        changed = [(base, new) for base, new in made if new is not base]
+        states = [(change.base, change.carry_out(self.storage, now_ms=self.now_ms())) for change in changes]
+        changed = [(base, new) for base, new in states if new is not base]
         for base, _ in changed:
             self._check(base.identifier)
         for base, _ in changed:
-            late = self._find_late(entity_type, base)
-            if late is not None:
-                return late
+            rejection = self._find_late(entity_type, base)
+            if rejection is not None:
+                return rejection
         attempts = self._write(changed)
         try:
             stale = self._pointers.swap([_change(entity_type, attempt) for attempt in attempts]) if attempts else None
         except CommitStateUnknownError as error:
             return Unknown(error, attempts)
         except CommitConflictError as error:
-            # A lock that was not to be had, or two transactions in each other's way.
+            # A lock timeout, or a conflict of two transactions.
             self._discard(attempts)
             return Rejected(error, changed[0][0].metadata_location)
         except FrazilError:
@@ -364,17 +367,17 @@ class PointerCatalog(Catalog):
             self._discard(attempts)
             return _rejected(stale)
         for attempt in attempts:
-            # It has happened; whatever goes wrong from here on does not change that.
+            # The commit has happened; later failures do not change that.
             with contextlib.suppress(FrazilError):
                 self._forget(attempt)
         new_states = {attempt.base.identifier: attempt.loaded for attempt in attempts}
-        return Committed(tuple(new_states.get(base.identifier, base) for base, _ in made))
+        return Committed(tuple(new_states.get(base.identifier, base) for base, _ in states))
 
     def _find_late(self, entity_type: EntityType, base: LoadedTable | LoadedView) -> Rejected | None:
         pointer = self._pointers.find(base.identifier)
-        found = None if pointer is None else pointer.metadata_location
+        location = None if pointer is None else pointer.metadata_location
         is_same_kind = pointer is None or pointer.entity_type is entity_type
-        if found == base.metadata_location and is_same_kind:
+        if location == base.metadata_location and is_same_kind:
             return None
         return _rejected(Stale(PointerChange(entity_type, base.identifier, base.metadata_location, ""), pointer))
 
@@ -395,16 +398,16 @@ class PointerCatalog(Catalog):
         return tuple(attempts)
 
     def _discard(self, attempts: Iterable[Attempt[Any]]) -> None:
-        """Delete metadata that was written for a change that did not happen, as far as that works."""
+        """Delete metadata written for a change that did not happen, as far as possible."""
         for attempt in attempts:
             with contextlib.suppress(StorageError):
                 self.storage.delete(attempt.loaded.metadata_location)
 
     def _forget(self, attempt: Attempt[Any]) -> None:
-        """Delete metadata files that the log no longer names, where the table asks for it.
+        """Delete metadata files that have dropped out of the log, if the table's properties ask for it.
 
-        The log may name anything: only what has the name of a metadata file and lies beside the one that the pointer
-        was at is deleted, and nothing where another table's pointer leads to that folder.
+        The log may name any file: only files with names of metadata files, next to the previous metadata file, are
+        deleted, and none if another table's pointer leads to that folder.
         """
         base, metadata = attempt.base.metadata, attempt.loaded.metadata
         if not isinstance(metadata, TableMetadata) or not isinstance(base, TableMetadata):
@@ -412,10 +415,10 @@ class PointerCatalog(Catalog):
         if not read_property(metadata.properties, known.METADATA_DELETE_AFTER_COMMIT_ENABLED):
             return
         folder = (attempt.base.metadata_location or "").rpartition("/")[0]
-        named = (metadata_file.metadata_file for metadata_file in forgotten_metadata_files(base, metadata))
+        locations = (metadata_file.metadata_file for metadata_file in forgotten_metadata_files(base, metadata))
         forgotten = [
             location
-            for location in named
+            for location in locations
             if find_metadata_version(location) is not None and _is_beside(location, folder)
         ]
         if not forgotten:
@@ -428,16 +431,16 @@ class PointerCatalog(Catalog):
             with contextlib.suppress(StorageError, InvalidRequestError):
                 self.storage.delete(path)
 
-    # Outcomes nobody heard
+    # Unknown outcomes
 
     def resolve_unknown(self, unknown: Unknown[LoadedT]) -> Outcome[LoadedT]:
-        """Read back what a commit of unknown outcome came to; it stays unknown where that cannot be told now."""
+        """Determine the outcome of an unknown commit by reading it back; it may stay unknown."""
         verdicts: list[Outcome[LoadedT]] = []
         try:
             verdicts += [self._resolve(attempt) for attempt in unknown.attempts]
         except (StorageError, CommitStateUnknownError, CommitConflictError) as error:
             return Unknown(_unknown(unknown, error), unknown.attempts)
-        # The pointers moved together, so one answer is the answer for all.
+        # The pointers moved together, so one verdict holds for all.
         if any(isinstance(verdict, Committed) for verdict in verdicts):
             return Committed(tuple(attempt.loaded for attempt in unknown.attempts))
         rejected = next((verdict for verdict in verdicts if isinstance(verdict, Rejected)), None)
@@ -458,7 +461,7 @@ class PointerCatalog(Catalog):
         )
         unsure: Unknown[Any] = Unknown(_unknown_error(change), (attempt,))
         if change.expected is None:
-            # Nobody has our file under any name, so our row is not there: another one has the name, or none.
+            # No name has this file, so this change made no row: the name is free or another writer's.
             return not_applied if pointer is None else _rejected(Stale(change, pointer))
         if pointer is None or pointer.entity_type is not entity_type:
             return unsure
@@ -476,7 +479,7 @@ class PointerCatalog(Catalog):
 
 
 def _is_beside(location: str, folder: str) -> bool:
-    """Return whether a file is directly in a folder, beyond doubt."""
+    """Return whether a file is certainly a direct child of a folder."""
     return is_under(location, folder) and is_within(location.rpartition("/")[0], folder)
 
 
@@ -493,7 +496,7 @@ def _change(entity_type: EntityType, attempt: Attempt[Any]) -> PointerChange:
 
 
 def folder_name(step: str) -> str:
-    """Return a name as a folder's: without separators, control characters and dots that lead elsewhere."""
+    """Return a name usable as a folder name: without separators, control characters and relative paths."""
     safe = _UNSAFE.sub("_", step)[:_MAX_FOLDER_CHARS]
     return safe if safe.strip(".") else f"_{safe}"
 
@@ -507,7 +510,7 @@ def _not_found(entity_type: EntityType, identifier: Identifier) -> NotFoundError
 
 
 def _rejected(stale: Stale) -> Rejected:
-    """Return what stood in a change's way."""
+    """Return the rejection of a stale change, with its reason."""
     change, current = stale.change, stale.current
     reason: FrazilError
     if change.expected is None:
@@ -528,7 +531,7 @@ def _unknown_error(change: PointerChange) -> CommitStateUnknownError:
     return CommitStateUnknownError(
         f"Cannot tell whether the commit to {format_name(change.identifier)} happened: "
         "its history no longer reaches back",
-        hint="Files written for it must stay.",
+        hint="Do not delete the files written for it.",
         metadata_location=change.location,
     )
 
@@ -543,5 +546,5 @@ def _unknown(unknown: Unknown[Any], error: FrazilError) -> CommitStateUnknownErr
 def _texts(properties: Mapping[str, str]) -> dict[str, str]:
     for name, value in properties.items():
         if not isinstance(name, str) or not isinstance(value, str) or name == "" or "\0" in name + value:
-            raise InvalidRequestError(f"Cannot set the property {name!r}: names and values are text without NUL")
+            raise InvalidRequestError(f"Cannot set the property {name!r}: names and values must be text without NUL")
     return dict(properties)

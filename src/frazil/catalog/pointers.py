@@ -1,7 +1,7 @@
-"""Where pointers are kept: a small set of atomic steps that memory and SQL databases both have.
+"""The pointer store: a small set of atomic steps, implemented in memory and in SQL databases.
 
-`catalog/pointer_catalog.py` makes a catalog of it. A pointer is a row: what kind of thing a name stands for, where
-its metadata is, and where it was before.
+`catalog/pointer_catalog.py` builds a catalog on it. A pointer is a row: the type of the named entity, the location of
+its metadata, and the previous location.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from frazil.spec.view_metadata import ViewMetadata
 
 
 class EntityType(Enum):
-    """What a name stands for."""
+    """The type of a named entity."""
 
     TABLE = "TABLE"
     VIEW = "VIEW"
@@ -25,7 +25,7 @@ class EntityType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """Where the metadata of a table or view is, and where it was before."""
+    """The current and previous metadata location of a table or view."""
 
     entity_type: EntityType
     metadata_location: str
@@ -34,7 +34,7 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class PointerChange:
-    """A pointer to be moved from one location to another; from None, to be made."""
+    """A pointer move from one location to another, or its creation if `expected` is None."""
 
     entity_type: EntityType
     identifier: Identifier
@@ -48,7 +48,7 @@ class PointerChange:
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """A change that found another pointer than it expected, or none."""
+    """A change that met another pointer than expected, or none."""
 
     change: PointerChange
     current: Pointer | None
@@ -62,15 +62,15 @@ class Pointers(ABC):
 
     @abstractmethod
     def check_identifier(self, identifier: Identifier) -> None:
-        """Refuse a name that cannot be kept apart from others."""
+        """Refuse a name that could be confused with another."""
 
     @abstractmethod
     def check_namespace(self, namespace: Namespace) -> None:
-        """Refuse a namespace that cannot be kept apart from others."""
+        """Refuse a namespace that could be confused with another."""
 
     @abstractmethod
     def check_location(self, location: str) -> None:
-        """Refuse a location that cannot be kept."""
+        """Refuse a location that cannot be stored."""
 
     @abstractmethod
     def find(self, identifier: Identifier) -> Pointer | None:
@@ -78,52 +78,52 @@ class Pointers(ABC):
 
     @abstractmethod
     def find_settled(self, change: PointerChange) -> tuple[Pointer | None, Identifier | None]:
-        """Wait for changes in flight, then return a name's pointer and who, by any name, has the change's location."""
+        """Wait for changes in flight, then return a name's pointer, and the name that has the change's location."""
 
     @abstractmethod
     def swap(self, changes: Sequence[PointerChange]) -> Stale | None:
-        """Make all changes, or none; return the one that was stale. A new name needs a namespace that exists."""
+        """Apply all changes or none; return the stale one, if any. A new name needs an existing namespace."""
 
     @abstractmethod
     def drop(self, entity_type: EntityType, identifier: Identifier, expected: str | None = None) -> Pointer | None:
-        """Remove a pointer, one at an expected location where given; return what it was, or None."""
+        """Remove a pointer that is at `expected`, or anywhere if that is None; return it, or None if there was none."""
 
     @abstractmethod
     def rename(self, entity_type: EntityType, source: Identifier, target: Identifier) -> None:
-        """Give a pointer another name that is free, in a namespace that exists."""
+        """Rename a pointer to a free name in an existing namespace."""
 
     @abstractmethod
     def list(self, entity_type: EntityType, namespace: Namespace) -> tuple[Identifier, ...]:
-        """Return the names of a kind in a namespace that exists, in order."""
+        """Return the names of one type in an existing namespace, in order."""
 
     @abstractmethod
     def locations(self) -> Iterable[tuple[Identifier, str]]:
-        """Return every name, of tables and views, with its metadata file."""
+        """Return all names of tables and views with their metadata files."""
 
     @abstractmethod
     def create_namespace(self, namespace: Namespace, properties: Mapping[str, str]) -> None:
-        """Make a namespace that does not exist."""
+        """Create a namespace that does not exist."""
 
     @abstractmethod
     def drop_namespace(self, namespace: Namespace) -> None:
-        """Remove a namespace that exists and is empty."""
+        """Remove an existing, empty namespace."""
 
     @abstractmethod
     def namespace_exists(self, namespace: Namespace) -> bool:
-        """Return whether a namespace was made, or something below it exists."""
+        """Return whether a namespace was created or contains something."""
 
     @abstractmethod
     def list_namespaces(self, parent: Namespace) -> tuple[Namespace, ...]:
-        """Return the namespaces directly below one that exists, or the topmost, in order."""
+        """Return the child namespaces of an existing namespace, or the top-level ones, in order."""
 
     @abstractmethod
     def namespace_properties(self, namespace: Namespace) -> dict[str, str]:
-        """Return the properties of a namespace that exists."""
+        """Return the properties of an existing namespace."""
 
     @abstractmethod
     def update_namespace(self, namespace: Namespace, updates: Mapping[str, str], removals: Iterable[str]) -> None:
-        """Set and remove properties of a namespace that exists."""
+        """Set and remove properties of an existing namespace."""
 
     @abstractmethod
     def close(self) -> None:
-        """Give back what is held open."""
+        """Release the connections."""

@@ -1,20 +1,20 @@
-"""A catalog's database in PostgreSQL, for many machines. Needs psycopg, in the extra `postgres`.
+"""A catalog database in PostgreSQL, for many machines. Requires psycopg, from the extra `postgres`.
 
-Transactions run at READ COMMITTED, under which the one statement that matters is safe: an UPDATE that waited for
-another writer's row looks at the row again, and finds that the location it expected is gone.
+Transactions run at READ COMMITTED, at which the one statement that matters is safe: an UPDATE that waited for another
+writer's row reevaluates its condition, and finds that the expected location is gone.
 
-What a lost connection means depends on when. Before COMMIT was sent, the server rolls back: nothing happened. After
-that, nobody knows: the outcome is unknown. The transaction holds its row's lock until it has ended on the server, so
-a reader who asks for the lock (`row_lock`) learns how it ended.
+The meaning of a lost connection depends on its time. Before COMMIT was sent, the server rolls back: nothing happened.
+After that the outcome is unknown. The transaction holds its row lock until it has ended on the server, so a reader that
+requests the lock (`row_lock`) learns how it ended.
 
 The password is kept out of messages, logs and pickles.
 
-Others may create functions and operators in a schema that this session would look into, and PostgreSQL takes theirs
-where they fit better than its own. So the schema of the tables is looked up once, as the session's `search_path` has
-it; from then on statements name it, and nothing is found by a path but what is PostgreSQL's own.
+Other users may create functions and operators in a schema on the session's search path, and PostgreSQL prefers them if
+they match better than the built-in ones. So the schema of the tables is looked up once, by the session's `search_path`;
+from then on statements name it, and the search path covers only PostgreSQL's built-ins.
 
-Where the host is another machine, TLS is asked for (`sslmode=require`), unless the URI or libpq's own settings
-(`PGSSLMODE`, a service file) say otherwise.
+If the host is another machine, TLS is required (`sslmode=require`), unless the URI or libpq's settings (`PGSSLMODE`, a
+service file) say otherwise.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_SECONDS: Final = 10
 LOCK_TIMEOUT_MS: Final = 30_000
 IDLE_TIMEOUT_MS: Final = 20_000
-"""How long the server waits for the next statement of a transaction, whose client may have died with no goodbye. Less
-than others wait for its locks."""
+"""How long the server waits for the next statement of a transaction, whose client may have vanished. Shorter than the
+lock timeout."""
 
 _UNIQUE_VIOLATION = "23505"
 _TRY_AGAIN = ("40001", "40P01", "55P03")
@@ -47,14 +47,14 @@ _TABLES = re.compile(r"\b(?:iceberg_(?:tables|namespace_properties)|frazil_reque
 _FUNCTIONS = re.compile(r"\bsubstr\(")
 _FIRST_TABLE = "iceberg_tables"
 _TLS_HINT = (
-    "The server offers no TLS. Set it up there; in a network that you trust, add sslmode=prefer to the URI, and the "
-    "connection is not encrypted."
+    "The server offers no TLS. Set it up there. On a network that you trust, add sslmode=prefer to the URI; the "
+    "connection is then not encrypted."
 )
 _SECRET_WORDS = ("password", "passfile", "sslpassword", "secret", "token")
 
 
 class PostgresDatabase(Database):
-    """A PostgreSQL database, by its `postgresql://` URI. `connect` stands for `psycopg.connect`."""
+    """A PostgreSQL database by its `postgresql://` URI. `connect` replaces `psycopg.connect`."""
 
     row_lock = " FOR UPDATE"
 
@@ -74,16 +74,16 @@ class PostgresDatabase(Database):
         return f"PostgresDatabase({self.label!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        raise TypeError("PostgresDatabase is not pickled, since it may hold a password; open it again instead")
+        raise TypeError("PostgresDatabase cannot be pickled, since it may hold a password; open it again instead")
 
     def read(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        """Return the rows of a query, as they are at one moment."""
+        """Return the rows of a query, from one moment."""
         with self._connection(sql, values) as (_, cursor):
             return list(cursor.fetchall())
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Run]:
-        """Run statements all or none."""
+        """Run statements in a transaction."""
         with self._connection("BEGIN ISOLATION LEVEL READ COMMITTED", ()) as (connection, _):
 
             def run(sql: str, *values: object) -> Result:
@@ -101,7 +101,7 @@ class PostgresDatabase(Database):
             self._commit(connection)
 
     def columns(self, table: str) -> frozenset[str]:
-        """Return the names of a table's columns; none where there is no such table."""
+        """Return the column names of a table; empty if it does not exist."""
         rows = self.read(
             "SELECT attname FROM pg_catalog.pg_attribute "
             "WHERE attrelid = pg_catalog.to_regclass(?) AND attnum > 0 AND NOT attisdropped",
@@ -110,7 +110,7 @@ class PostgresDatabase(Database):
         return frozenset(name for (name,) in rows)
 
     def close(self) -> None:
-        """Close the connections that are kept."""
+        """Close the pooled connections."""
         self._pool.drain()
 
     def _commit(self, connection: Connection[Any]) -> None:
@@ -123,7 +123,7 @@ class PostgresDatabase(Database):
 
     @contextlib.contextmanager
     def _connection(self, first: str, values: tuple[object, ...]) -> Iterator[tuple[Connection[Any], Any]]:
-        """Take a connection and run a first statement on it; a kept one that has died is replaced, once."""
+        """Take a connection and run a first statement on it; a dead pooled connection is replaced, once."""
         connection = self._pool.take()
         cursor = None
         if connection is not None:
@@ -152,7 +152,7 @@ class PostgresDatabase(Database):
 
     def _open(self) -> Connection[Any]:
         with self._errors():
-            # Prepared statements would not survive a connection pooler between here and the server.
+            # Prepared statements do not work through a connection pooler between client and server.
             connection: Connection[Any] = self._connect(
                 self._uri, autocommit=True, prepare_threshold=None, **self._defaults()
             )
@@ -166,22 +166,22 @@ class PostgresDatabase(Database):
             return connection
 
     def _named(self, sql: str) -> str:
-        """Return a statement as the driver takes it, with the schemas of its tables and functions."""
-        named = _TABLES.sub(lambda found: f"{self._schema.replace('%', '%%')}.{found[0]}", sql.replace("?", "%s"))
+        """Translate a statement for the driver, with the schemas of its tables and functions."""
+        named = _TABLES.sub(lambda match: f"{self._schema.replace('%', '%%')}.{match[0]}", sql.replace("?", "%s"))
         return _FUNCTIONS.sub("pg_catalog.substr(", named)
 
     def _defaults(self) -> dict[str, Any]:
-        given = self._psycopg.conninfo.conninfo_to_dict(self._uri)
+        parameters = self._psycopg.conninfo.conninfo_to_dict(self._uri)
         defaults = {"connect_timeout": CONNECT_TIMEOUT_SECONDS, "application_name": "frazil"}
-        # What libpq would take: the URI's, else that of its environment, else what it was built with.
-        known = {
+        # The effective values of libpq: of the URI, else of the environment, else built in.
+        libpq_defaults = {
             default.keyword.decode(): (default.val or b"").decode()
             for default in self._psycopg.pq.Conninfo.get_defaults()
         }
-        hosts = [str(given.get(name) or known.get(name) or "") for name in ("host", "hostaddr")]
-        if known.get("sslmode") == "prefer" and not all(_is_local(host) for host in hosts):
+        hosts = [str(parameters.get(name) or libpq_defaults.get(name) or "") for name in ("host", "hostaddr")]
+        if libpq_defaults.get("sslmode") == "prefer" and not all(_is_local(host) for host in hosts):
             defaults["sslmode"] = "require"
-        return {name: value for name, value in defaults.items() if name not in given}
+        return {name: value for name, value in defaults.items() if name not in parameters}
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
@@ -190,7 +190,7 @@ class PostgresDatabase(Database):
         except FrazilError:
             raise
         except self._psycopg.Error as error:
-            # Not chained: the driver's error may hold the connection, and with it the password.
+            # Not chained: the driver's error may hold the connection, and so the password.
             raise self._translated(error) from None
 
     def _translated(self, error: Any) -> Exception:
@@ -225,19 +225,19 @@ def _load_driver() -> Any:
 
 
 def _find_schema(connection: Connection[Any]) -> str:
-    """Return the schema of the catalog's tables, quoted: where they are, else where they would be created.
+    """Return the quoted schema of the catalog's tables: where they are, or where they would be created.
 
-    Functions are PostgreSQL's own by name; there is no operator that another could have made.
+    Functions are called by their schema pg_catalog, and no operator is used that another user could have defined.
     """
     rows = connection.execute("SELECT pg_catalog.unnest(pg_catalog.current_schemas(false))").fetchall()
     schemas = [_quoted(name) for (name,) in rows]
     for schema in schemas:
-        found = connection.execute("SELECT pg_catalog.to_regclass(%s)", [f"{schema}.{_FIRST_TABLE}"]).fetchone()
-        if found is not None and found[0] is not None:
+        row = connection.execute("SELECT pg_catalog.to_regclass(%s)", [f"{schema}.{_FIRST_TABLE}"]).fetchone()
+        if row is not None and row[0] is not None:
             return schema
     if not schemas:
         raise InvalidRequestError(
-            "Cannot use the PostgreSQL database: the search_path of the session names no schema that there is",
+            "Cannot use the PostgreSQL database: none of the schemas on the session's search_path exists",
             hint="Create a schema, or name one: postgresql://host/database?options=-csearch_path%3Dlake",
         )
     return schemas[0]
@@ -248,7 +248,7 @@ def _quoted(name: str) -> str:
 
 
 def _is_local(hosts: str) -> bool:
-    """Return whether hosts, separated by commas, are all this machine: none is, or a socket's folder."""
+    """Return whether all comma-separated hosts are this machine; an empty host and a socket's folder count as local."""
     return all(_is_this_machine(host.strip()) for host in hosts.split(","))
 
 
@@ -274,20 +274,20 @@ def _without_secrets(uri: str) -> str:
         port = f":{parts.port}" if parts.port is not None else ""
     except ValueError:
         return "the PostgreSQL database"
-    # A slash in a password, which should have been escaped, makes the rest of it look like a path.
+    # An unescaped slash in a password makes the rest of it look like a path.
     return "the PostgreSQL database" if "@" in parts.path else f"postgresql://{host}{port}{parts.path}"
 
 
 def _secrets(uri: str) -> list[str]:
-    """Return every text that must not be shown, the longest first."""
-    found = {uri}
+    """Return all texts that must not be shown, the longest first."""
+    secrets = {uri}
     userinfo, at, _ = uri.partition("://")[2].rpartition("@")
     if at:
         password = userinfo.partition(":")[2]
-        # A driver that splits a badly escaped password shows pieces of it.
+        # A driver that splits a badly escaped password may show pieces of it.
         pieces = (piece for piece in re.split(r"[/?#@:]", password) if len(piece) >= _MIN_PIECE)
-        found |= {password, unquote(password), *pieces}
+        secrets |= {password, unquote(password), *pieces}
     for name, value in parse_qsl(uri.partition("?")[2]):
         if any(word in name.lower() for word in _SECRET_WORDS):
-            found.add(value)
-    return sorted((secret for secret in found if secret), key=len, reverse=True)
+            secrets.add(value)
+    return sorted((secret for secret in secrets if secret), key=len, reverse=True)

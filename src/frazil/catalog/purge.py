@@ -1,7 +1,7 @@
-"""What a catalog knows of deleting a dropped table's files: when that is refused, and what came of it.
+"""The catalog's part in deleting a dropped table's files: when it is refused, and its report.
 
-Which files those are is for whoever reads manifests (`maintenance/purge_files.py`): `Catalog.drop_table` is given the
-function, so that opening a catalog takes no more than names and metadata.
+Finding the files requires reading manifests (`maintenance/purge_files.py`), so `Catalog.drop_table` receives that
+function; opening a catalog then needs only names and metadata.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from frazil.storage.base import Storage
 
 @dataclass(frozen=True, slots=True)
 class PurgeReport:
-    """How many files were deleted, and which stayed: of those that stayed, the first hundred with the reason."""
+    """The number of deleted and retained files; of those retained, the first hundred with the reason."""
 
     deleted_count: int = 0
     kept_count: int = 0
@@ -30,11 +30,11 @@ class PurgeReport:
 NOTHING_PURGED = PurgeReport()
 
 Purge: TypeAlias = Callable[[LoadedTable, OwnedFolders], PurgeReport]
-"""Deletes the files that a dropped table's last state reaches, as far as they are the table's own."""
+"""Deletes the files that a dropped table's last state references, as far as they belong to the table."""
 
 
 def check_may_purge(loaded: LoadedTable) -> None:
-    """Refuse to purge a table whose files are, or may be, those of another table too."""
+    """Refuse to purge a table whose files may belong to another table too."""
     if not read_property(loaded.metadata.properties, known.GC_ENABLED):
         raise InvalidRequestError(
             f"Cannot purge table {loaded.name}: {known.GC_ENABLED} is false, so its files may be another table's too",
@@ -43,11 +43,11 @@ def check_may_purge(loaded: LoadedTable) -> None:
 
 
 def remove_empty_folders(storage: Storage, folder: str) -> bool:
-    """Remove a folder if nothing but empty folders is in it; return whether it is gone. Errors are no matter."""
+    """Remove a folder that contains only empty folders; return whether it was removed. Errors are ignored."""
     try:
         children = storage.list_children(folder)
-        gone = [remove_empty_folders(storage, f"{folder}/{name}") for name in children.folders]
-        if children.files or not all(gone):
+        removed = [remove_empty_folders(storage, f"{folder}/{name}") for name in children.folders]
+        if children.files or not all(removed):
             return False
         storage.delete_folder(folder)
     except (StorageError, InvalidRequestError):

@@ -1,4 +1,4 @@
-"""A catalog that is looked at and not changed: of a lake that was opened with `trust="none"`, or in a console."""
+"""A read-only catalog, for lakes opened with `trust="none"` and for the console."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from frazil.storage.read_only import untrusted
 
 
 class ReadOnlyCatalog(Catalog):
-    """The names of another catalog; nothing is created, changed or dropped. `refused` makes the error that says so."""
+    """The names of another catalog without any way to change them. `refused` creates the error."""
 
     def __init__(self, inner: Catalog, refused: Callable[[str], InvalidRequestError] = untrusted) -> None:
         super().__init__(
@@ -34,17 +34,17 @@ class ReadOnlyCatalog(Catalog):
         return f"ReadOnlyCatalog({self._inner!r})"
 
     def close(self) -> None:
-        """Close the catalog below."""
+        """Close the wrapped catalog."""
         self._inner.close()
 
-    # What is asked
+    # Reads
 
     def namespace_exists(self, namespace: Namespace) -> bool:
-        """Return whether a namespace was created, or something below it exists."""
+        """Return whether a namespace was created or contains something."""
         return self._inner.namespace_exists(namespace)
 
     def list_namespaces(self, parent: Namespace = ()) -> tuple[Namespace, ...]:
-        """Return the namespaces directly below another, or the topmost, in order."""
+        """Return the child namespaces of a namespace, or the top-level ones, in order."""
         return self._inner.list_namespaces(parent)
 
     def load_namespace_properties(self, namespace: Namespace) -> dict[str, str]:
@@ -76,11 +76,11 @@ class ReadOnlyCatalog(Catalog):
         return self._inner.load_view_for(identifier, views)
 
     def locate_table(self, identifier: Identifier) -> str | None:
-        """Return where a table's metadata is."""
+        """Return a table's metadata location."""
         return self._inner.locate_table(identifier)
 
     def locate_view(self, identifier: Identifier) -> str | None:
-        """Return where a view's metadata is."""
+        """Return a view's metadata location."""
         return self._inner.locate_view(identifier)
 
     def other_pointers(self, identifier: Identifier) -> Iterable[tuple[Identifier, str]]:
@@ -88,10 +88,10 @@ class ReadOnlyCatalog(Catalog):
         return self._inner.other_pointers(identifier)
 
     def find_existing(self, identifier: Identifier) -> AlreadyExistsError | None:
-        """Return the error that says what has a name; None where it is free."""
+        """Return the error that describes the current holder of a name, or None if the name is free."""
         return self._inner.find_existing(identifier)
 
-    # What is refused
+    # Changes
 
     def create_namespace(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> NoReturn:
         """Refuse to create a namespace."""
@@ -116,7 +116,7 @@ class ReadOnlyCatalog(Catalog):
         raise self._refused(f"commit to {' and '.join(format_name(change.base.identifier) for change in changes)}")
 
     def resolve_unknown(self, unknown: Unknown[LoadedT]) -> Outcome[LoadedT]:
-        """Return the outcome as it is: nothing is ever begun here."""
+        """Return the outcome unchanged: this catalog never starts a commit."""
         return unknown
 
     def drop_table(self, identifier: Identifier, **_: Any) -> NoReturn:
@@ -152,5 +152,5 @@ class ReadOnlyCatalog(Catalog):
         raise self._refused(f"register view {format_name(identifier)}")
 
     def new_location(self, identifier: Identifier, location: str | None) -> NoReturn:
-        """Refuse to make a location for something new."""
+        """Refuse to choose a location for a new table or view."""
         raise self._refused(f"create {format_name(identifier)}")

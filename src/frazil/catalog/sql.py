@@ -1,31 +1,32 @@
-"""The SQL catalog: pointers in the two tables that Iceberg Java's JDBC catalog has, read and moved by plain SQL.
+"""The SQL catalog: pointers in the two tables of Iceberg Java's JDBC catalog, read and moved by plain SQL.
 
-Layout. Columns, keys and lengths are Iceberg Java's, so that JdbcCatalog, PyIceberg's SqlCatalog and this catalog,
-opened on one database under one catalog name, see each other's tables and race for them fairly:
+Columns, keys and lengths are those of Iceberg Java, so that JdbcCatalog, PyIceberg's SqlCatalog and this catalog,
+opened
+on one database under one catalog name, see each other's tables and compete fairly:
 
     iceberg_tables                 catalog_name, table_namespace, table_name (the key), metadata_location,
                                    previous_metadata_location, iceberg_type ('TABLE', 'VIEW'; null is a table)
     iceberg_namespace_properties   catalog_name, namespace, property_key (the key), property_value
 
-A namespace is its names joined by dots, so a name with a dot in it cannot be told from two names: such namespaces
-are refused. (Iceberg Java takes `('a.b',)` and `('a', 'b')` for one.) Tables may have dots in their names. A
-namespace exists when it has a property - `exists` is set where there is no other - or a table, or a namespace, in it.
-Prefixes are compared by `substr`, not LIKE: `%` and `_` are characters like others, and SQLite's LIKE ignores case.
+A namespace is stored as its parts joined by dots, so a part with a dot would be ambiguous: such namespaces are refused.
+(Iceberg Java treats `('a.b',)` and `('a', 'b')` as one.) Tables may have dots in their names. A namespace exists if it
+has a property - `exists` is set if there is no other - or contains a table or a namespace. Prefixes are compared by
+`substr`, not LIKE, since `%` and `_` have no special meaning here and SQLite's LIKE ignores case.
 
 The commit is one statement:
 
     UPDATE iceberg_tables SET metadata_location = new, previous_metadata_location = old
     WHERE <key> AND metadata_location = old AND <is a table>
 
-One row changed: committed. None: another writer moved the pointer. The database serialises such statements on one
-row, so of all who start from one location one succeeds. Several tables are several such statements in one transaction,
-in the order of their names, so that two transactions cannot wait for each other.
+If a row changed, it is committed; if not, another writer moved the pointer. The database serializes such statements on
+one row, so of several writers that start from one location one succeeds. For several tables, several such statements
+run in one transaction, in the order of their names, so that two transactions cannot deadlock.
 
-What may fail: see `catalog/database.py`. A lost answer to COMMIT is an unknown outcome; it is resolved by reading the
+For failures see `catalog/database.py`. A lost response to COMMIT is an unknown outcome; it is resolved by reading the
 row under its lock, or by trying to insert it, which waits until no commit can be in flight.
 
-A database of the older layout, without `iceberg_type`, is used as it is: it has tables and no views. `enable_views`
-adds the column; older clients go on working.
+A database of the older layout, without `iceberg_type`, is used unchanged: it has tables and no views. `enable_views`
+adds the column; older clients continue to work.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from typing import Any, Final
 
 from frazil.catalog.base import random_id, system_ms
 from frazil.catalog.database import Database, DuplicateKey, Run
-from frazil.catalog.marks import SqlMarks
+from frazil.catalog.idempotency_records import SqlIdempotencyRecords
 from frazil.catalog.names import (
     Identifier,
     Namespace,
@@ -78,7 +79,7 @@ _KEY: Final = "catalog_name = ? AND table_namespace = ? AND table_name = ?"
 
 
 class _Rollback(Exception):
-    """Ends a transaction without committing it."""
+    """Ends a transaction without a commit."""
 
 
 class SqlPointers(Pointers):
@@ -87,26 +88,26 @@ class SqlPointers(Pointers):
     def __init__(self, database: Database, catalog_name: str) -> None:
         self._database = database
         self._catalog = catalog_name
-        self.marks = SqlMarks(database, catalog_name)
-        self._namespaces = SqlNamespaces(database, catalog_name, self.marks)
+        self.idempotency_records = SqlIdempotencyRecords(database, catalog_name)
+        self._namespaces = SqlNamespaces(database, catalog_name, self.idempotency_records)
         self._create_tables()
         self._has_types = self._find_types()
 
     def __repr__(self) -> str:
         return f"SqlPointers({self._database.label!r}, {self._catalog!r})"
 
-    # What can be kept
+    # Validation
 
     def check_identifier(self, identifier: Identifier) -> None:
-        """Refuse a namespace that cannot be told from another."""
+        """Refuse a namespace that could be confused with another."""
         self.check_namespace(identifier[:-1])
 
     def check_namespace(self, namespace: Namespace) -> None:
-        """Refuse a namespace that cannot be told from another."""
+        """Refuse a namespace that could be confused with another."""
         for level in namespace:
             if "." in level:
                 raise InvalidRequestError(
-                    f"Cannot use the namespace {level!r} in a SQL catalog: with a dot in it, it cannot be told from "
+                    f"Cannot use the namespace {level!r} in a SQL catalog: with its dot it could be confused with "
                     f"{' in '.join(repr(step) for step in reversed(level.split('.')))}"
                 )
         if len(namespace_text(namespace)) > MAX_NAMESPACE_CHARS:
@@ -116,7 +117,7 @@ class SqlPointers(Pointers):
             )
 
     def check_location(self, location: str) -> None:
-        """Refuse a location that is too long for its column."""
+        """Refuse a location that does not fit its column."""
         if len(location) > MAX_LOCATION_CHARS or "\0" in location:
             raise InvalidRequestError(
                 f"Cannot keep the metadata location {location[:60]!r}... in a SQL catalog: it has {len(location)} "
@@ -130,13 +131,13 @@ class SqlPointers(Pointers):
         return self._pointer(identifier, self._database.read(self._select(), *self._key(identifier)))
 
     def find_settled(self, change: PointerChange) -> tuple[Pointer | None, Identifier | None]:
-        """Wait for changes in flight, then return a name's pointer and who, by any name, has the change's location."""
+        """Wait for changes in flight, then return a name's pointer, and the name that has the change's location."""
         key = self._key(change.identifier)
         rows: list[tuple[Any, ...]] = []
         holders: list[tuple[Any, ...]] = []
         with contextlib.suppress(_Rollback), self._database.transaction() as run:
             if change.expected is None and self._insert(run, change):
-                # A row that is being inserted cannot be locked, but inserting the same waits for it. Nobody was.
+                # A row that is being inserted cannot be locked, but inserting it again waits. Nobody was inserting it.
                 run(f"DELETE FROM iceberg_tables WHERE {_KEY}", *key)
             rows = run(self._select() + self._database.row_lock, *key).rows
             holders = run(
@@ -151,21 +152,21 @@ class SqlPointers(Pointers):
         return self._pointer(change.identifier, rows), holder
 
     def swap(self, changes: Sequence[PointerChange]) -> Stale | None:
-        """Make all changes, or none; return the one that was stale."""
+        """Apply all changes or none; return the stale one, if any."""
         stale: PointerChange | None = None
         with contextlib.suppress(_Rollback), self._database.transaction() as run:
             for change in sorted(changes, key=lambda change: change.identifier):
                 if not self._move(run, change):
                     stale = change
                     raise _Rollback
-            self.marks.leave(run, changes[0].location)
+            self.idempotency_records.write(run, changes[0].location)
         return None if stale is None else Stale(stale, self.find(stale.identifier))
 
     def _move(self, run: Run, change: PointerChange) -> bool:
-        """Move or make a pointer; return whether it was as expected."""
+        """Move or create a pointer; return whether it was as expected."""
         key = self._key(change.identifier)
         if change.expected is not None:
-            moved = run(
+            updated = run(
                 f"UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ? "
                 f"WHERE {_KEY} AND metadata_location = ? AND {self._is(change.entity_type)}",
                 change.location,
@@ -173,31 +174,32 @@ class SqlPointers(Pointers):
                 *key,
                 change.expected,
             )
-            return moved.count == 1
+            return updated.count == 1
         if not self._namespaces.exists(change.identifier[:-1], run):
             raise namespace_not_found(change.identifier[:-1])
         return self._insert(run, change)
 
     def _insert(self, run: Run, change: PointerChange) -> bool:
-        """Make a pointer; return whether its name was free. Waits for others who are making it."""
-        columns, marks = "", ""
+        """Create a pointer; return whether its name was free. Waits for concurrent inserts of that name."""
+        columns, placeholders = "", ""
         values: tuple[str, ...] = ()
         if self._has_types:
-            columns, marks, values = ", iceberg_type", ", ?", (change.entity_type.value,)
+            columns, placeholders, values = ", iceberg_type", ", ?", (change.entity_type.value,)
         elif change.entity_type is EntityType.VIEW:
             raise self._no_views()
-        made = run(
+        inserted = run(
             "INSERT INTO iceberg_tables "
             f"(catalog_name, table_namespace, table_name, metadata_location, previous_metadata_location{columns}) "
-            f"VALUES (?, ?, ?, ?, NULL{marks}) ON CONFLICT (catalog_name, table_namespace, table_name) DO NOTHING",
+            f"VALUES (?, ?, ?, ?, NULL{placeholders}) "
+            "ON CONFLICT (catalog_name, table_namespace, table_name) DO NOTHING",
             *self._key(change.identifier),
             change.location,
             *values,
         )
-        return made.count == 1
+        return inserted.count == 1
 
     def drop(self, entity_type: EntityType, identifier: Identifier, expected: str | None = None) -> Pointer | None:
-        """Remove a pointer, one at an expected location where given; return what it was, or None."""
+        """Remove a pointer that is at `expected`, or anywhere if that is None; return it, or None if there was none."""
         with self._database.transaction() as run:
             rows = run(self._select() + self._database.row_lock, *self._key(identifier)).rows
             if (
@@ -207,16 +209,16 @@ class SqlPointers(Pointers):
             ):
                 return None
             run(f"DELETE FROM iceberg_tables WHERE {_KEY}", *self._key(identifier))
-            self.marks.leave(run, rows[0][0])
-        # The location may be missing, and the row can be dropped all the same.
+            self.idempotency_records.write(run, rows[0][0])
+        # The location may be null; the row can be dropped nevertheless.
         return Pointer(entity_type, rows[0][0] or "", rows[0][1])
 
     def rename(self, entity_type: EntityType, source: Identifier, target: Identifier) -> None:
-        """Give a pointer another name that is free, in a namespace that exists."""
+        """Rename a pointer to a free name in an existing namespace."""
         try:
             with self._database.transaction() as run:
-                found = self._pointer(source, run(self._select() + self._database.row_lock, *self._key(source)).rows)
-                if found is None or found.entity_type is not entity_type:
+                pointer = self._pointer(source, run(self._select() + self._database.row_lock, *self._key(source)).rows)
+                if pointer is None or pointer.entity_type is not entity_type:
                     raise table_not_found(source) if entity_type is EntityType.TABLE else view_not_found(source)
                 if source == target:
                     return
@@ -231,12 +233,12 @@ class SqlPointers(Pointers):
                     target[-1],
                     *self._key(source),
                 )
-                self.marks.leave(run)
+                self.idempotency_records.write(run)
         except DuplicateKey:
             raise table_exists(target) from None
 
     def list(self, entity_type: EntityType, namespace: Namespace) -> tuple[Identifier, ...]:
-        """Return the names of a kind in a namespace that exists, in order."""
+        """Return the names of one type in an existing namespace, in order."""
         self._namespaces.check_exists(namespace)
         rows = self._database.read(
             "SELECT table_name FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? "
@@ -247,44 +249,44 @@ class SqlPointers(Pointers):
         return tuple(sorted((*namespace, name) for (name,) in rows if isinstance(name, str)))
 
     def locations(self) -> Iterable[tuple[Identifier, str]]:
-        """Return every name, of tables and views, with its metadata file."""
+        """Return all names of tables and views with their metadata files."""
         rows = self._database.read(
             "SELECT table_namespace, table_name, metadata_location FROM iceberg_tables WHERE catalog_name = ? "
             "AND metadata_location IS NOT NULL",
             self._catalog,
         )
-        # A file of SQLite's may hold anything in any column; what is no text leads nowhere.
+        # A SQLite file may hold values of any type in any column; rows with other types than text are skipped.
         texts = [row for row in rows if all(isinstance(value, str) for value in row)]
         return [((*namespace_parts(namespace), name), location) for namespace, name, location in texts]
 
     # Namespaces
 
     def create_namespace(self, namespace: Namespace, properties: Mapping[str, str]) -> None:
-        """Make a namespace that does not exist."""
+        """Create a namespace that does not exist."""
         self._namespaces.create(namespace, properties)
 
     def drop_namespace(self, namespace: Namespace) -> None:
-        """Remove a namespace that exists and is empty."""
+        """Remove an existing, empty namespace."""
         self._namespaces.drop(namespace)
 
     def namespace_exists(self, namespace: Namespace) -> bool:
-        """Return whether a namespace was made, or something below it exists."""
+        """Return whether a namespace was created or contains something."""
         return self._namespaces.exists(namespace)
 
     def list_namespaces(self, parent: Namespace) -> tuple[Namespace, ...]:
-        """Return the namespaces directly below one that exists, or the topmost, in order."""
+        """Return the child namespaces of an existing namespace, or the top-level ones, in order."""
         return self._namespaces.list(parent)
 
     def namespace_properties(self, namespace: Namespace) -> dict[str, str]:
-        """Return the properties of a namespace that exists."""
+        """Return the properties of an existing namespace."""
         return self._namespaces.properties(namespace)
 
     def update_namespace(self, namespace: Namespace, updates: Mapping[str, str], removals: Iterable[str]) -> None:
-        """Set and remove properties of a namespace that exists."""
+        """Set and remove properties of an existing namespace."""
         self._namespaces.update(namespace, updates, removals)
 
     def enable_views(self) -> None:
-        """Add the column that tells views from tables to a database of the older layout."""
+        """Add the column that distinguishes views from tables to a database of the older layout."""
         if not self._has_types:
             with contextlib.suppress(StorageError), self._database.transaction() as run:
                 run("ALTER TABLE iceberg_tables ADD COLUMN iceberg_type VARCHAR(5)")
@@ -296,7 +298,7 @@ class SqlPointers(Pointers):
         """Close the database."""
         self._database.close()
 
-    # Pieces of statements
+    # Parts of statements
 
     def _create_tables(self) -> None:
         for table, statement in (
@@ -311,7 +313,7 @@ class SqlPointers(Pointers):
                 with self._database.transaction() as run:
                     run(statement)
             except (DuplicateKey, StorageError):
-                # Two who create a table at once can both be told that it is not there.
+                # Two clients that create a table at once can both get an error.
                 if not self._database.columns(table):
                     raise
 
@@ -343,8 +345,8 @@ class SqlPointers(Pointers):
 
     def _no_views(self) -> UnsupportedError:
         return UnsupportedError(
-            f"Cannot create a view in {self._database.label}: its tables have the layout that knows no views",
-            hint="Add the column with enable_views(); older clients go on working.",
+            f"Cannot create a view in {self._database.label}: its tables have the older layout without views",
+            hint="Add the column with enable_views(); older clients continue to work.",
         )
 
 
@@ -365,14 +367,14 @@ class SqlCatalog(PointerCatalog):
         pointers = SqlPointers(database, name)
         super().__init__(name, warehouse, storage, pointers, now_ms=now_ms, new_id=new_id, delete_roots=delete_roots)
         self._sql = pointers
-        self.marks: SqlMarks | None = pointers.marks
+        self.idempotency_records: SqlIdempotencyRecords | None = pointers.idempotency_records
         self._label = database.label
 
     def __repr__(self) -> str:
         return f"SqlCatalog({self.name!r}, {self.warehouse!r}, {self._label!r})"
 
     def enable_views(self) -> None:
-        """Add the column that tells views from tables to a database of the older layout."""
+        """Add the column that distinguishes views from tables to a database of the older layout."""
         self._sql.enable_views()
 
 
@@ -381,6 +383,4 @@ def _entity_type(identifier: Identifier, text: str | None) -> EntityType:
         return EntityType.TABLE
     if text == EntityType.VIEW.value:
         return EntityType.VIEW
-    raise UnsupportedError(
-        f"Cannot load {format_name(identifier)}: the catalog says it is a {text}, which is not known here"
-    )
+    raise UnsupportedError(f"Cannot load {format_name(identifier)}: its type in the catalog, {text}, is not supported")

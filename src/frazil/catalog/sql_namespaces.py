@@ -1,4 +1,4 @@
-"""Namespaces of the SQL catalog: what `iceberg_namespace_properties` says and tables imply. See `catalog/sql.py`."""
+"""Namespaces of the SQL catalog, by their properties and by the names of tables. See `catalog/sql.py`."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from frazil.catalog.database import Database, DuplicateKey, Run
-from frazil.catalog.marks import SqlMarks
+from frazil.catalog.idempotency_records import SqlIdempotencyRecords
 from frazil.catalog.names import Namespace, namespace_exists, namespace_not_empty, namespace_not_found
 from frazil.errors import InvalidRequestError
 
 EXISTS: Final = "exists"
-"""The property that a namespace without others has."""
+"""The property of a namespace that has no others."""
 MAX_KEY_CHARS: Final = 255
 MAX_VALUE_CHARS: Final = 1000
 
 _HOLDERS: Final = (("iceberg_namespace_properties", "namespace"), ("iceberg_tables", "table_namespace"))
-"""Where namespaces are named."""
+"""The columns that name namespaces."""
 
 
 class SqlNamespaces:
-    """Namespaces under a catalog's name; every method is one transaction, or one read."""
+    """Namespaces under a catalog's name; every method is one transaction or one read."""
 
-    def __init__(self, database: Database, catalog_name: str, marks: SqlMarks) -> None:
+    def __init__(self, database: Database, catalog_name: str, records: SqlIdempotencyRecords) -> None:
         self._database = database
         self._catalog = catalog_name
-        self._marks = marks
+        self._records = records
 
     def create(self, namespace: Namespace, properties: Mapping[str, str]) -> None:
-        """Make a namespace that does not exist."""
+        """Create a namespace that does not exist."""
         _check_properties(properties)
         try:
             with self._database.transaction() as run:
                 if self.exists(namespace, run):
                     raise namespace_exists(namespace)
-                # In one order, so that two who create it do not wait for each other.
+                # In a fixed order, so that two concurrent creators do not deadlock.
                 for key, value in sorted({**properties, EXISTS: "true"}.items()):
                     run(
                         "INSERT INTO iceberg_namespace_properties "
@@ -45,12 +45,12 @@ class SqlNamespaces:
                         key,
                         value,
                     )
-                self._marks.leave(run)
+                self._records.write(run)
         except DuplicateKey:
             raise namespace_exists(namespace) from None
 
     def drop(self, namespace: Namespace) -> None:
-        """Remove a namespace that exists and is empty."""
+        """Remove an existing, empty namespace."""
         text = namespace_text(namespace)
         with self._database.transaction() as run:
             if not self.exists(namespace, run):
@@ -76,10 +76,10 @@ class SqlNamespaces:
                 self._catalog,
                 text,
             )
-            self._marks.leave(run)
+            self._records.write(run)
 
     def exists(self, namespace: Namespace, run: Run | None = None) -> bool:
-        """Return whether a namespace was made, or something below it exists; as a transaction sees it, where given."""
+        """Return whether a namespace was created or contains something, as seen by the transaction `run`, if any."""
         values = self._prefix(namespace_text(namespace))
         for table, column in _HOLDERS:
             sql = (
@@ -90,16 +90,16 @@ class SqlNamespaces:
         return False
 
     def check_exists(self, namespace: Namespace) -> None:
-        """Refuse a namespace that does not exist."""
+        """Raise an error if a namespace does not exist."""
         if not self.exists(namespace):
             raise namespace_not_found(namespace)
 
     def list(self, parent: Namespace) -> tuple[Namespace, ...]:
-        """Return the namespaces directly below one that exists, or the topmost, in order."""
+        """Return the child namespaces of an existing namespace, or the top-level ones, in order."""
         if parent:
             self.check_exists(parent)
         text = f"{namespace_text(parent)}." if parent else ""
-        found: set[Namespace] = set()
+        namespaces: set[Namespace] = set()
         for table, column in _HOLDERS:
             rows = self._database.read(
                 f"SELECT DISTINCT {column} FROM {table} WHERE catalog_name = ? AND substr({column}, 1, ?) = ?",
@@ -107,12 +107,12 @@ class SqlNamespaces:
                 len(text),
                 text,
             )
-            found.update(namespace_parts(name)[: len(parent) + 1] for (name,) in rows)
-        # Clients of Iceberg Java may have tables in no namespace at all.
-        return tuple(sorted(name for name in found if len(name) == len(parent) + 1 and "" not in name))
+            namespaces.update(namespace_parts(name)[: len(parent) + 1] for (name,) in rows)
+        # Clients of Iceberg Java may have tables without a namespace.
+        return tuple(sorted(name for name in namespaces if len(name) == len(parent) + 1 and "" not in name))
 
     def properties(self, namespace: Namespace) -> dict[str, str]:
-        """Return the properties of a namespace that exists."""
+        """Return the properties of an existing namespace."""
         self.check_exists(namespace)
         rows = self._database.read(
             "SELECT property_key, property_value FROM iceberg_namespace_properties "
@@ -123,10 +123,10 @@ class SqlNamespaces:
         return {key: value for key, value in rows if key != EXISTS and value is not None}
 
     def update(self, namespace: Namespace, updates: Mapping[str, str], removals: Iterable[str]) -> None:
-        """Set and remove properties of a namespace that exists."""
-        gone = sorted(set(removals))
+        """Set and remove properties of an existing namespace."""
+        removed_keys = sorted(set(removals))
         _check_properties(updates)
-        _check_properties(dict.fromkeys(gone, ""))
+        _check_properties(dict.fromkeys(removed_keys, ""))
         text = namespace_text(namespace)
         with self._database.transaction() as run:
             if not self.exists(namespace, run):
@@ -134,8 +134,8 @@ class SqlNamespaces:
             delete = (
                 "DELETE FROM iceberg_namespace_properties WHERE catalog_name = ? AND namespace = ? AND property_key = ?"
             )
-            removed = [key for key in gone if run(delete, self._catalog, text, key).count > 0]
-            # Other clients leave this one out where there are others; without any row the namespace would be gone.
+            removed = [key for key in removed_keys if run(delete, self._catalog, text, key).count > 0]
+            # Other clients omit this property if there are others; without any row the namespace would vanish.
             for key, value in sorted({**updates, EXISTS: "true"}.items()):
                 run(
                     "INSERT INTO iceberg_namespace_properties "
@@ -147,28 +147,28 @@ class SqlNamespaces:
                     key,
                     value,
                 )
-            self._marks.leave(run, json.dumps(removed))
+            self._records.write(run, json.dumps(removed))
 
     def _prefix(self, text: str) -> tuple[object, ...]:
         return self._catalog, text, len(text) + 1, f"{text}."
 
 
 def namespace_text(namespace: Namespace) -> str:
-    """Return a namespace as its column has it."""
+    """Return a namespace as stored in its column."""
     return ".".join(namespace)
 
 
 def namespace_parts(text: str) -> Namespace:
-    """Return the namespace of a column's text."""
+    """Return the namespace stored in a column."""
     return tuple(text.split("."))
 
 
 def _check_properties(properties: Mapping[str, str]) -> None:
     for key, value in properties.items():
         if key == EXISTS:
-            raise InvalidRequestError(f"Cannot change the property {EXISTS!r}: it says that the namespace exists")
+            raise InvalidRequestError(f"Cannot change the property {EXISTS!r}: it marks the namespace as existing")
         if len(key) > MAX_KEY_CHARS or len(value) > MAX_VALUE_CHARS:
             raise InvalidRequestError(
-                f"Cannot keep the property {key[:60]!r} in a SQL catalog: names have at most {MAX_KEY_CHARS} "
+                f"Cannot keep the property {key[:60]!r} in a SQL catalog: names may have at most {MAX_KEY_CHARS} "
                 f"characters, values {MAX_VALUE_CHARS}"
             )

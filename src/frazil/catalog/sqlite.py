@@ -1,13 +1,13 @@
-"""A catalog's database in a SQLite file, for one machine: many processes may use it at once, those of other tools too.
+"""A catalog database in a SQLite file, for one machine: many processes may use it at once, including other tools.
 
-- WAL, so that readers and the writer do not wait for each other. (On a network mount WAL does not work: use
-  PostgreSQL there.)
-- `BEGIN IMMEDIATE`: a transaction that will write takes the write lock before it reads. One that read first and
-  wrote later could not be let in after another writer, and would fail at once, whatever the timeout.
-- `busy_timeout`: wait for the lock rather than fail. SQLite looks at it again after sleeps that grow to a tenth of a
-  second, and whoever looks first has it; so threads of one process queue for it in front, each in its turn.
-- `synchronous=FULL`: a commit that was acknowledged survives a power loss.
-- A file that was removed or replaced is noticed: a kept connection would go on writing into the old one.
+- WAL, so that readers and the writer do not block each other. (WAL does not work on a network mount: use PostgreSQL
+  there.)
+- `BEGIN IMMEDIATE`: a transaction that will write takes the write lock before it reads. One that reads first and writes
+  later would fail at once if another writer came between, whatever the timeout.
+- `busy_timeout`: wait for the lock rather than fail. SQLite polls it with sleeps that grow to a tenth of a second, and
+  whoever polls first gets it; so threads of one process queue for it beforehand, in order.
+- `synchronous=FULL`: an acknowledged commit survives a power loss.
+- A removed or replaced file is detected: a pooled connection would continue to write into the old one.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class _Connection:
         self.driver = connect(database, **options, **({} if may_write else {"uri": True}))
         try:
             self.driver.execute("PRAGMA synchronous=FULL")
-            # The file may be untrusted: what it defines calls no function that reaches out of it.
+            # The file may be untrusted: its schema must not call functions with side effects.
             self.driver.execute("PRAGMA trusted_schema = OFF")
-            # Opening is lazy; this reads the file's header, and makes the file where there is none.
+            # Opening is lazy; this reads the file's header, and creates the file if it does not exist.
             self.driver.execute("PRAGMA schema_version")
             self.file = _file_of(path)
         except BaseException:
@@ -55,7 +55,7 @@ class _Connection:
 
 
 class SqliteDatabase(Database):
-    """A SQLite file; it is made, with its folder, where it is missing. `connect` stands for `sqlite3.connect`."""
+    """A SQLite file, created with its folder if missing. `connect` replaces `sqlite3.connect`."""
 
     row_lock = ""
 
@@ -71,14 +71,14 @@ class SqliteDatabase(Database):
         if text in ("", ":memory:") or text.startswith("file:"):
             raise InvalidRequestError(
                 f"Cannot open the SQLite database {text!r}: it is not the path of a file",
-                hint="A database in memory is another one for each connection. Use catalog='memory' instead.",
+                hint="Each connection would get its own database in memory. Use catalog='memory' instead.",
             )
         self._path = str(Path(text).absolute())
         self._busy_timeout_ms = busy_timeout_ms
         self._connect = connect
         self.may_write = may_write
         self._writers: dict[int, FairLock] = {}
-        """Who of this process may write: a child of it has another lock, since nobody gives this one back there."""
+        """Write locks by process ID: a forked child needs its own, since nobody would release the parent's there."""
         self._pool: ConnectionPool[_Connection] = ConnectionPool(_Connection.close)
         self.label = f"sqlite:///{self._path}"
         try:
@@ -88,7 +88,7 @@ class SqliteDatabase(Database):
             raise StorageError(f"Cannot open {self.label}: {error.strerror or error}", path=self._path) from error
         with self._errors():
             connection = self._new_connection()
-            # The mode is the file's, and stays. A file system without WAL keeps the mode it has, which works too.
+            # The mode is stored in the file. A file system without WAL keeps its present mode, which works too.
             with contextlib.suppress(sqlite3.OperationalError):
                 if may_write:
                     connection.driver.execute("PRAGMA journal_mode=WAL")
@@ -98,7 +98,7 @@ class SqliteDatabase(Database):
         return f"SqliteDatabase({self._path!r})"
 
     def read(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        """Return the rows of a query, as they are at one moment."""
+        """Return the rows of a query, from one moment."""
         connection = self._take()
         try:
             with self._errors():
@@ -111,7 +111,7 @@ class SqliteDatabase(Database):
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Run]:
-        """Run statements all or none; one who writes at a time."""
+        """Run statements in a transaction; one writer at a time."""
         writers = self._writers.setdefault(os.getpid(), FairLock())
         if not writers.acquire(self._busy_timeout_ms / 1000):
             raise self._locked()
@@ -151,15 +151,17 @@ class SqliteDatabase(Database):
                 connection.close()
 
     def columns(self, table: str) -> frozenset[str]:
-        """Return the names of a table's columns; none where there is no such table."""
+        """Return the column names of a table; empty if it does not exist."""
         other = self.read("SELECT type FROM sqlite_master WHERE name = ? COLLATE NOCASE AND type <> 'table'", table)
         if other:
-            # A view would run whatever query the maker of the file wrote into it.
-            raise StorageError(f"Cannot use {self.label}: its {table} is no table but a {other[0][0]}", path=self._path)
+            # A view would run any query that the file's author wrote into it.
+            raise StorageError(
+                f"Cannot use {self.label}: its {table} is not a table but a {other[0][0]}", path=self._path
+            )
         return frozenset(name for (name,) in self.read("SELECT name FROM pragma_table_info(?)", table))
 
     def close(self) -> None:
-        """Close the connections that are kept."""
+        """Close the pooled connections."""
         self._pool.drain()
 
     def _commit(self, driver: sqlite3.Connection) -> None:
@@ -167,7 +169,7 @@ class SqliteDatabase(Database):
             driver.execute("COMMIT")
         except sqlite3.Error as error:
             if _code_of(error) & 0xFF in _LOCKED:
-                # Without WAL a reader can be in the way; the transaction is still open and is rolled back.
+                # Without WAL a reader can block; the transaction is still open and is rolled back.
                 with contextlib.suppress(sqlite3.Error):
                     driver.rollback()
                 raise self._locked() from error
@@ -202,7 +204,9 @@ class SqliteDatabase(Database):
             raise InvalidRequestError(f"Cannot use {self.label}: {error}") from error
 
     def _locked(self) -> CommitConflictError:
-        return CommitConflictError(f"Cannot use {self.label}: others have held its lock for {self._busy_timeout_ms} ms")
+        return CommitConflictError(
+            f"Cannot use {self.label}: other clients have held its lock for {self._busy_timeout_ms} ms"
+        )
 
 
 def _code_of(error: sqlite3.Error) -> int:
@@ -212,7 +216,7 @@ def _code_of(error: sqlite3.Error) -> int:
 
 def _file_of(path: str) -> tuple[int, int] | None:
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

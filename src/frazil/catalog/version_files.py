@@ -1,7 +1,7 @@
 """The states of one table in a filesystem catalog: files `vN.metadata.json` in a folder. See `catalog/filesystem.py`.
 
-The highest version is the current one. Taking a version's name by an exclusive create is the only way a version
-comes to be; the names of versions that are done with stay taken.
+The highest version is the current one. A version comes into being only by creating its file exclusively; the names of
+obsolete versions stay taken.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _TRIES: Final = 20
 
 
 def find_version(location: str) -> int | None:
-    """Return the version of a state by its location, or None where it is no state's."""
-    found = _NAME.fullmatch(location.rpartition("/")[2])
-    return None if found is None else int(found[1])
+    """Return the version of a state's location, or None if it is not one."""
+    match = _NAME.fullmatch(location.rpartition("/")[2])
+    return None if match is None else int(match[1])
 
 
 class VersionFiles:
@@ -40,34 +40,34 @@ class VersionFiles:
         self._folder = f"{table_folder}/metadata"
 
     def location(self, version: int) -> str:
-        """Return where a version is to be written: under one name, whatever the codec."""
+        """Return the location for writing a version: one name, whatever the codec."""
         return f"{self._folder}/v{version}.metadata.json"
 
     def file_names(self) -> tuple[str, ...]:
-        """Return the names of all metadata files, manifests included."""
+        """Return the names of all metadata files, including manifests."""
         return self._storage.list_children(self._folder).files
 
     def locations(self) -> dict[int, str]:
-        """Return where each version is; where two files have one version, the plain one, as Iceberg Java does."""
-        found: dict[int, str] = {}
+        """Return the location of each version; of two files for one version the plain one, as in Iceberg Java."""
+        by_version: dict[int, str] = {}
         for name in self.file_names():
             parsed = _NAME.fullmatch(name)
-            if parsed is not None and (parsed[2] is not None or int(parsed[1]) not in found):
-                found[int(parsed[1])] = f"{self._folder}/{name}"
-        return found
+            if parsed is not None and (parsed[2] is not None or int(parsed[1]) not in by_version):
+                by_version[int(parsed[1])] = f"{self._folder}/{name}"
+        return by_version
 
     def newest(self) -> int:
-        """Return the current version, 0 where there is none."""
+        """Return the current version, or 0 if there is none."""
         return max(self.locations(), default=0)
 
     def find_current(self) -> tuple[str, TableMetadata] | None:
-        """Return where the current state is and what it says, or None where there is none."""
+        """Return the location and metadata of the current state, or None if there is none."""
         for _ in range(_TRIES):
             locations = self.locations()
             if not locations:
                 return None
             current = locations[max(locations)]
-            # A state may be forgotten or dropped between the listing and the read.
+            # A state may be emptied or dropped between the listing and the read.
             with contextlib.suppress(MissingFileError):
                 return current, read_table_metadata(self._storage, current)
         raise InvalidMetadataError(
@@ -75,7 +75,7 @@ class VersionFiles:
         )
 
     def find_bytes(self, version: int) -> bytes | None:
-        """Return a state as the bytes of a plain file, or None where it is not there."""
+        """Return a state as the bytes of an uncompressed file, or None if it does not exist."""
         location = self.locations().get(version)
         if location is None:
             return None
@@ -95,12 +95,12 @@ class VersionFiles:
         return True
 
     def write_hint(self, version: int) -> None:
-        """Tell other readers where to start looking; whether that works is no matter."""
+        """Write the hint that tells other readers where to start; failures are ignored."""
         with contextlib.suppress(StorageError):
             self._storage.replace(f"{self._folder}/{VERSION_HINT}", str(version).encode())
 
     def empty(self, versions: Iterable[int]) -> None:
-        """Throw away what versions say but the two newest, and keep their names taken."""
+        """Empty versions other than the two newest, so that their names stay taken."""
         locations = self.locations()
         newest = max(locations, default=0)
         for version in versions:
@@ -109,13 +109,13 @@ class VersionFiles:
                     self._storage.replace(locations[version], b"")
 
     def delete_all(self) -> None:
-        """Delete the hint and every state, the highest last: until then the table is there."""
+        """Delete the hint and all states, the highest last: until then the table exists."""
         names = self.file_names()
         self._storage.delete(f"{self._folder}/{VERSION_HINT}")
         states = [(int(parsed[1]), name) for name in names if (parsed := _NAME.fullmatch(name)) is not None]
         for _, name in sorted(states):
             self._storage.delete(f"{self._folder}/{name}")
-        # Checksums that Hadoop's local file system keeps of its files.
+        # Checksum files of Hadoop's local file system.
         for name in names:
             if name.startswith(".v") and name.endswith(".crc"):
                 with contextlib.suppress(StorageError):

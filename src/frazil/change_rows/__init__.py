@@ -1,1 +1,1 @@
-"""Changes of rows in this process: delete, update, upsert, merge and overwrite, without Spark."""
+"""Row-level changes without Spark: delete, update, upsert, merge and overwrite in this process."""

@@ -1,13 +1,13 @@
-"""A row-level change in this process: `change_rows/row_change.py` with rows that are read and written here.
+"""A row-level change in this process: `change_rows/row_change.py` with rows read and written by Python.
 
     decide    which rows of which files change, by position, and how (`find_rows.py`, `merge.py`)
-    settle    which files go whole
-    make      rows that are updated are read again with all that their new values need; of files that are written again,
-              the rows that stay too; new rows go to the same files
+    settle    which files are removed as a whole
+    make      updated rows are read again with all columns that their new values need; of rewritten files also the
+              remaining rows; new rows are written to the same files
     commit    `plan_rewrite` or `plan_deltas`
 
-Rows stream: what is in memory is where rows are and what becomes of them, and the few batches that are under way. What
-was written is deleted again if anything stops the change, ctrl-C included.
+Rows are streamed: memory holds their positions and decisions, and the few batches being processed. Written files are
+deleted if anything stops the change, including Ctrl-C.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ _GATHERED_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """Rows of one file that change: their positions, ascending, and for each the clause, from 1, that decides.
+    """Changing rows of one file: their positions, ascending, and for each the number of the deciding clause, from 1.
 
-    `source` is the row of the source that each of them meets, -1 for none; None where there is no source.
+    `source` is the matching row of the source for each, -1 for none; None if there is no source.
     """
 
     task: FileScanTask
@@ -61,7 +61,7 @@ class Decided:
 
     @property
     def path(self) -> str:
-        """The file."""
+        """The path of the file."""
         return self.task.data_file.file_path
 
     @property
@@ -72,7 +72,7 @@ class Decided:
 
 @dataclass
 class Counts:
-    """How many rows were decided by which clause, left though they met a source, and written again as they were."""
+    """Numbers of rows: decided by each clause, unchanged despite a match in the source, and copied."""
 
     unchanged: int = 0
     copied: int = 0
@@ -80,7 +80,7 @@ class Counts:
 
 
 class LocalChange(RowLevelChange):
-    """One row-level change of one branch of a table, read and written in this process."""
+    """One row-level change of one branch of a table, read and written by this process."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -95,14 +95,14 @@ class LocalChange(RowLevelChange):
         has_all_rows: bool = False,
         only: Mapping[str, npt.NDArray[Any]] | None = None,
     ) -> Iterator[tuple[FileScanTask, pa.RecordBatch]]:
-        """Yield the rows of files, each batch with its positions last; with `has_all_rows`, not only those asked for.
+        """Yield the rows of files, each batch with its positions last; `has_all_rows` includes rows outside the filter.
 
-        In v3 the ids of rows come as the columns before that, where `ROW_ID` is among the names. `only` are the
-        positions of rows that are known to be wanted, by file; then only those come.
+        In v3, row ID columns precede the positions if `ROW_ID` is among the names. `only` restricts the rows of files
+        to known positions.
         """
-        wanted = [self.schema.field(name) for name in columns if name != ROW_ID.name]
+        fields = [self.schema.field(name) for name in columns if name != ROW_ID.name]
         lineage = ROW_LINEAGE_COLUMNS if ROW_ID.name in columns and self.has_lineage else ()
-        projection = Schema((*wanted, *lineage, POS))
+        projection = Schema((*fields, *lineage, POS))
         threads = min(default_threads(), _MAX_THREADS, max(len(tasks), 1))
 
         def read(task: FileScanTask) -> Iterator[tuple[FileScanTask, pa.RecordBatch]]:
@@ -122,11 +122,11 @@ class LocalChange(RowLevelChange):
 
     @property
     def stored_names(self) -> list[str]:
-        """The names of the columns that files store."""
+        """The names of the stored columns."""
         return [stored_field.name for stored_field in self.stored_fields]
 
     def target_rows(self, batch: pa.RecordBatch, columns: Sequence[str]) -> Rows:
-        """Return columns of a batch that was read as rows to compute with."""
+        """Return columns of a batch as rows for computations."""
         return Rows({(TARGET, name): batch.column(index) for index, name in enumerate(columns)}, batch.num_rows)
 
     def carry_out(
@@ -141,10 +141,10 @@ class LocalChange(RowLevelChange):
         added: Sequence[DataFile] = (),
         is_rewrite: bool = False,
     ) -> PlannedChange | None:
-        """Write what a change needs and return what is to be committed; None where nothing changes.
+        """Write the files of a change and return the planned commit, or None if nothing changes.
 
-        `updates` are the new values of rows by clause; rows of other clauses go. `inserts` are columns of new rows,
-        `added` files that are written already. With `is_rewrite`, files are rewritten whatever the mode is.
+        `updates` are the new values of rows by clause; rows of other clauses are removed. `inserts` are columns of new
+        rows, `added` files that are already written. With `is_rewrite`, files are rewritten whatever the mode.
         """
         tasks = {decision.path: decision.task for decision in decided}
         settled = self.settle({decision.path: decision.vector for decision in decided}, tasks, whole)
@@ -163,26 +163,26 @@ class LocalChange(RowLevelChange):
     def _write_updated(
         self, new: _NewFiles, decided: Sequence[Decided], updates: Mapping[int, NewValues], source: SourceRows | None
     ) -> None:
-        """Write the new rows of files, of which nothing else is written again."""
+        """Write the new rows of files whose other rows are not rewritten."""
         changed = {decision.path: np.flatnonzero(np.isin(decision.clauses, list(updates))) for decision in decided}
-        wanted = {decision.path: decision for decision in decided if len(changed[decision.path])}
-        columns = sorted({name for made in updates.values() for name in made.used(TARGET)})
+        updated = {decision.path: decision for decision in decided if len(changed[decision.path])}
+        columns = sorted({name for new_values in updates.values() for name in new_values.used(TARGET)})
         if not columns and not self.has_lineage:
-            for path, decision in wanted.items():
+            for path, decision in updated.items():
                 self._write_new(new, decision, changed[path], None, (), updates, source)
             return
         if self.has_lineage:
             columns.append(ROW_ID.name)
-        only = {path: decision.positions[changed[path]] for path, decision in wanted.items()}
-        for task, batch in self.read([decision.task for decision in wanted.values()], columns, only=only):
+        only = {path: decision.positions[changed[path]] for path, decision in updated.items()}
+        for task, batch in self.read([decision.task for decision in updated.values()], columns, only=only):
             path = task.data_file.file_path
             index, _ = _here(only[path], batch)
-            self._write_new(new, wanted[path], changed[path][index], batch, columns, updates, source)
+            self._write_new(new, updated[path], changed[path][index], batch, columns, updates, source)
 
     def _write_again(
         self, new: _NewFiles, decided: Sequence[Decided], updates: Mapping[int, NewValues], source: SourceRows | None
     ) -> None:
-        """Write the rows of files that stay, and the new ones among them."""
+        """Write the remaining rows of files, with the new ones among them."""
         by_path = {decision.path: decision for decision in decided}
         columns = [*self.stored_names, *([ROW_ID.name] if self.has_lineage else [])]
         is_updated = {path: np.isin(decision.clauses, list(updates)) for path, decision in by_path.items()}
@@ -192,9 +192,9 @@ class LocalChange(RowLevelChange):
             stays = np.ones(batch.num_rows, np.bool_)
             stays[here] = False
             if stays.any():
-                kept = batch if stays.all() else batch.filter(pa.array(stays))
-                new.write_batch(kept.select(range(kept.num_columns - 1)))
-                self.counts.copied += kept.num_rows
+                remaining = batch if stays.all() else batch.filter(pa.array(stays))
+                new.write_batch(remaining.select(range(remaining.num_columns - 1)))
+                self.counts.copied += remaining.num_rows
             chosen = is_updated[path][index]
             if chosen.any():
                 rows = batch.take(pa.array(here[chosen]))
@@ -210,51 +210,51 @@ class LocalChange(RowLevelChange):
         updates: Mapping[int, NewValues],
         source: SourceRows | None,
     ) -> None:
-        """Write the new values of rows: `places` in what was decided, and those rows as they were read."""
+        """Write the new values of rows: `places` are indexes of decisions, `batch` has those rows as read."""
         clauses = decision.clauses[places]
-        own = [name for name in columns if name != ROW_ID.name]
-        for clause, made in updates.items():
+        target_columns = [name for name in columns if name != ROW_ID.name]
+        for clause, new_values in updates.items():
             chosen = np.flatnonzero(clauses == clause)
             if not len(chosen):
                 continue
-            found: dict[tuple[str, str], pa.Array] = {}
+            inputs: dict[tuple[str, str], pa.Array] = {}
             row_ids = None
             if batch is not None:
                 rows = batch if len(chosen) == batch.num_rows else batch.take(pa.array(chosen))
-                found |= {(TARGET, name): rows.column(index) for index, name in enumerate(own)}
-                row_ids = rows.column(len(own)) if self.has_lineage else None
+                inputs |= {(TARGET, name): rows.column(index) for index, name in enumerate(target_columns)}
+                row_ids = rows.column(len(target_columns)) if self.has_lineage else None
             if source is not None and decision.source is not None:
-                found |= source.take(made.used("source"), decision.source[places[chosen]])
-            new.write(made.arrays(Rows(found, len(chosen))), row_ids)
+                inputs |= source.take(new_values.used("source"), decision.source[places[chosen]])
+            new.write(new_values.arrays(Rows(inputs, len(chosen))), row_ids)
 
 
 def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the same rows in fewer batches where they have few rows: each batch has a cost of its own."""
-    held: list[pa.RecordBatch] = []
+    """Combine small batches of rows, since each batch has a fixed cost."""
+    pending: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
-        held.append(batch)
+        pending.append(batch)
         rows += batch.num_rows
         size += batch.nbytes
         if rows >= _GATHERED_ROWS or size >= _GATHERED_BYTES:
-            yield held[0] if len(held) == 1 else pa.concat_batches(held)
-            held, rows, size = [], 0, 0
-    if held:
-        yield held[0] if len(held) == 1 else pa.concat_batches(held)
+            yield pending[0] if len(pending) == 1 else pa.concat_batches(pending)
+            pending, rows, size = [], 0, 0
+    if pending:
+        yield pending[0] if len(pending) == 1 else pa.concat_batches(pending)
 
 
 def _here(positions: npt.NDArray[Any], batch: pa.RecordBatch) -> tuple[Places, Places]:
-    """Return which of some positions are in a batch, and at which of its rows each of them is."""
-    own = batch.column(batch.num_columns - 1).to_numpy()
-    first, last = np.searchsorted(positions, [own[0], own[-1] + 1])
+    """Return the indexes of the positions that are in a batch, and their rows in the batch."""
+    batch_positions = batch.column(batch.num_columns - 1).to_numpy()
+    first, last = np.searchsorted(positions, [batch_positions[0], batch_positions[-1] + 1])
     within = positions[first:last].astype(np.int64)
-    index = np.searchsorted(own, within)
-    is_there = own[np.minimum(index, len(own) - 1)] == within
-    return np.arange(first, last)[is_there], index[is_there]
+    index = np.searchsorted(batch_positions, within)
+    is_present = batch_positions[np.minimum(index, len(batch_positions) - 1)] == within
+    return np.arange(first, last)[is_present], index[is_present]
 
 
 class _NewFiles:
-    """The files that a change writes; they are deleted again where an error leaves the block."""
+    """The files written by a change; they are deleted if the block ends with an error."""
 
     def __init__(self, change: LocalChange) -> None:
         self._change = change
@@ -262,12 +262,12 @@ class _NewFiles:
         if change.has_lineage:
             fields += ROW_LINEAGE_COLUMNS
         self._schema = to_arrow_schema(Schema(fields), with_ids=False)
-        # Values that are null where they must not be are found by the writer.
+        # Nulls in required columns are detected by the writer.
         self._given = pa.schema([field.with_nullable(True) for field in self._schema])
         self._writer: DataFileWriter | None = None
 
     def write(self, arrays: Mapping[str, pa.Array], row_ids: pa.Array | None) -> None:
-        """Write columns of new rows, with the ids of rows that had one."""
+        """Write columns of new rows, with the IDs of rows that had one."""
         length = len(next(iter(arrays.values()))) if arrays else 0
         columns = []
         for arrow_field in self._given:
@@ -303,5 +303,5 @@ class _NewFiles:
 
 
 def _in_form(array: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Return an array under a type that differs from its own in the names and marks of nested fields at most."""
+    """Cast an array to a type that differs at most in names and nullability of nested fields."""
     return array if array.type == data_type else array.cast(data_type)

@@ -1,4 +1,4 @@
-"""The rows of a condition, by position; and the verbs that need no source: DELETE, UPDATE, OVERWRITE."""
+"""Finds the rows of a condition by position, for the verbs without a source: DELETE, UPDATE, OVERWRITE."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _UPDATE = 1
 
 @dataclass
 class ConditionChange:
-    """A change of the rows of a condition: compiled, and not yet carried out. Make with the functions below."""
+    """A compiled change of the rows of a condition; created by the functions below."""
 
     change: LocalChange
     condition: Condition
@@ -37,17 +37,17 @@ class ConditionChange:
 
     @property
     def predicate(self) -> Predicate:
-        """What planning asks for."""
+        """The filter for planning."""
         return self.condition.predicate
 
     @cached_property
     def tasks(self) -> dict[str, FileScanTask]:
-        """The files that can hold such rows."""
+        """The files that can contain matching rows."""
         return self.change.plan_files(self.condition.predicate)
 
     @cached_property
     def whole(self) -> list[FileScanTask]:
-        """Files that metadata knows to hold such rows only; nothing of them is read."""
+        """Files that contain only matching rows according to metadata; they are not read."""
         if self.updates is not None or self.condition.test is not None:
             return []
         if self.condition.predicate == TRUE:
@@ -57,12 +57,12 @@ class ConditionChange:
 
     @property
     def read_tasks(self) -> list[FileScanTask]:
-        """The files that are read."""
-        known = {task.data_file.file_path for task in self.whole}
-        return [task for path, task in self.tasks.items() if path not in known]
+        """The files to read."""
+        whole_paths = {task.data_file.file_path for task in self.whole}
+        return [task for path, task in self.tasks.items() if path not in whole_paths]
 
     def run(self, added: Sequence[DataFile] = ()) -> PlannedChange | None:
-        """Find the rows and write what the change takes; the action is to be committed."""
+        """Find the rows and write the files of the change; return the commit, or None if nothing changes."""
         decided = list(self._find())
         updates = {} if self.updates is None else {_UPDATE: self.updates}
         planned = self.change.carry_out(
@@ -75,7 +75,7 @@ class ConditionChange:
         )
 
     def _find(self) -> list[Decided]:
-        found: dict[str, list[Any]] = {}
+        positions_by_file: dict[str, list[Any]] = {}
         tasks = self.read_tasks
         columns = self.condition.columns
         for task, batch in self.change.read(tasks, columns):
@@ -84,19 +84,19 @@ class ConditionChange:
             if test is not None:
                 positions = positions[mask_of(test.array(self.change.target_rows(batch, columns)))]
             if len(positions):
-                found.setdefault(task.data_file.file_path, []).append(positions)
-        made = []
-        for path, parts in found.items():
+                positions_by_file.setdefault(task.data_file.file_path, []).append(positions)
+        decisions = []
+        for path, parts in positions_by_file.items():
             positions = np.concatenate(parts)
             small = positions.astype(np.uint32) if positions[-1] < 2**32 else positions
-            made.append(Decided(self.tasks[path], small, np.full(len(small), _UPDATE, np.int16)))
-        return made
+            decisions.append(Decided(self.tasks[path], small, np.full(len(small), _UPDATE, np.int16)))
+        return decisions
 
 
 def prepare_delete(
     loaded: LoadedTable, where: Any, target: Target, session: Session, cache: ManifestCache | None = None
 ) -> ConditionChange:
-    """Compile a delete; refuse what only Spark knows."""
+    """Compile a delete; refuse expressions that only Spark supports."""
     return _prepare(loaded, "delete", where, target, session, cache)
 
 
@@ -108,25 +108,25 @@ def prepare_update(
     session: Session,
     cache: ManifestCache | None = None,
 ) -> ConditionChange:
-    """Compile an update; refuse what only Spark knows."""
-    made = _prepare(loaded, "update", where, target, session, cache)
-    compiler = Compiler({TARGET: table_columns(made.change.schema)}, session.now_us)
-    made.updates = updated_values(made.change.schema, values, compiler)
+    """Compile an update; refuse expressions that only Spark supports."""
+    change = _prepare(loaded, "update", where, target, session, cache)
+    compiler = Compiler({TARGET: table_columns(change.change.schema)}, session.now_us)
+    change.updates = updated_values(change.change.schema, values, compiler)
     session.check(compiler)
-    return made
+    return change
 
 
 def prepare_overwrite(
     loaded: LoadedTable, where: Any, target: Target, session: Session, cache: ManifestCache | None = None
 ) -> ConditionChange:
-    """Compile the replacement of the rows of a condition by others; refuse what only Spark knows."""
-    made = _prepare(loaded, "delete", where, target, session, cache)
-    made.is_rewrite = True
-    return made
+    """Compile the replacement of the rows of a condition; refuse expressions that only Spark supports."""
+    change = _prepare(loaded, "delete", where, target, session, cache)
+    change.is_rewrite = True
+    return change
 
 
 def run_overwrite(change: ConditionChange, files: Sequence[DataFile]) -> PlannedChange | None:
-    """Put files, which are written already, in the place of the rows of a condition; on an error they are deleted."""
+    """Replace the rows of a condition by files that are already written; on an error the files are deleted."""
     try:
         return change.run(files)
     except BaseException as error:

@@ -1,7 +1,7 @@
-"""What the keys of a source say about the rows of a table they can meet: a filter for planning the table's files.
+"""The filter that a source's keys imply for the rows of a table, used for planning the table's files.
 
-Few values are named one by one, of more their bounds. Where the table is partitioned by a time of a key, the days or
-hours that occur are named too, so that a source with rows of January and December does not read what lies between.
+A few values are listed, more are reduced to bounds. If the table is partitioned by a time of a key, the days or hours
+that occur are listed too, so that a source with rows of January and December does not read what lies between.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from frazil.spec.types import (
 )
 
 MAX_VALUES = 200
-"""Beyond this many values, planning asks for bounds only, as it does with longer lists anyway."""
+"""Beyond this number of values, planning uses only bounds, as it does with longer lists anyway."""
 _LOOKED_AT = 1 << 16
 _MICROS: dict[type[Transform], int] = {Day: 86_400_000_000, Hour: 3_600_000_000}
 _USABLE = (
@@ -45,71 +45,71 @@ _USABLE = (
 
 
 def is_usable_key(field: NestedField) -> bool:
-    """Return whether the values of a column can be asked for in a source: floating point has two zeros and NaN."""
+    """Return whether the values of a column can be used for a filter; floating point cannot, due to -0.0 and NaN."""
     return isinstance(field.field_type, _USABLE)
 
 
 class KeyValues(Protocol):
-    """What is known of the values of a key; `listed` is None where they are more than `MAX_VALUES`."""
+    """The values of a key; `listed` is None if there are more than `MAX_VALUES`."""
 
     @property
     def bounds(self) -> tuple[Any, Any]:
-        """The smallest and the largest value, None twice where there are none."""
+        """The smallest and the largest value, or None twice if there are none."""
 
     @property
     def has_null(self) -> bool:
-        """Whether null is among them."""
+        """Whether null occurs."""
 
     @property
     def listed(self) -> list[Any] | None:
-        """The values, where they are few."""
+        """The values, if they are few."""
 
 
 class ValuesHere:
     """The values of a key that are in this process."""
 
     def __init__(self, column: pa.ChunkedArray | pa.Array) -> None:
-        known = column.drop_null()
-        # Where some of them are too many already, the others need not be told apart.
-        self._is_listed = len(pc.unique(known.slice(0, _LOOKED_AT))) <= MAX_VALUES
-        self._values = pc.unique(known) if self._is_listed else known
+        present = column.drop_null()
+        # If a sample already has too many distinct values, the others need not be deduplicated.
+        self._is_listed = len(pc.unique(present.slice(0, _LOOKED_AT))) <= MAX_VALUES
+        self._values = pc.unique(present) if self._is_listed else present
         self.has_null = column.null_count > 0
 
     @property
     def bounds(self) -> tuple[Any, Any]:
-        """The smallest and the largest value, None twice where there are none."""
+        """The smallest and the largest value, or None twice if there are none."""
         if pa.types.is_boolean(self._values.type):  # of which there are two
             values = self._values.to_pylist()
             return (min(values), max(values)) if values else (None, None)
-        found = pc.min_max(self._values)
-        return found["min"].as_py(), found["max"].as_py()
+        extremes = pc.min_max(self._values)
+        return extremes["min"].as_py(), extremes["max"].as_py()
 
     @property
     def listed(self) -> list[Any] | None:
-        """The values, where they are few."""
+        """The values, if they are few."""
         return self._values.to_pylist() if self._is_listed and len(self._values) <= MAX_VALUES else None
 
 
 def unit_of(transform: Transform, field: NestedField) -> int | None:
-    """Return how many microseconds a partition of a time spans, None where it is not partitioned by spans."""
+    """Return the length of a time partition in microseconds, or None for other partitions."""
     if not isinstance(field.field_type, TimestampType | TimestamptzType):
         return None
     return _MICROS.get(type(transform))
 
 
 def filter_of(
-    name: str, own: KeyValues, times: Sequence[tuple[int, KeyValues]] = (), *, is_null_safe: bool
+    name: str, key_values: KeyValues, times: Sequence[tuple[int, KeyValues]] = (), *, is_null_safe: bool
 ) -> Predicate:
-    """Return a predicate on a key column that every row which matches a row of the source satisfies.
+    """Return a filter on a key column that every row matching a row of the source satisfies.
 
-    `times` are the numbers of the days or hours that occur, each with its unit; null may meet null.
+    `times` are the numbers of the days or hours that occur, each with its unit; null may match null.
     """
-    missing = is_null(name) if is_null_safe and own.has_null else FALSE
-    low, high = own.bounds
+    missing = is_null(name) if is_null_safe and key_values.has_null else FALSE
+    low, high = key_values.bounds
     if low is None:
         return missing
-    if own.listed is not None:
-        return any_of(is_in(name, own.listed), missing)
+    if key_values.listed is not None:
+        return any_of(is_in(name, key_values.listed), missing)
     parts = [all_of(at_least(name, low), at_most(name, high))]
     for unit, values in times:
         if values.listed is not None:

@@ -1,11 +1,11 @@
-"""Which rows of a source have the keys of rows of a table: the join of a merge, the source being the side that is kept.
+"""A hash index of the source's keys, for the join of a merge; the source is the build side.
 
-Each key column is written as numbers, its values in the source being 0, 1, 2 and so on, by Arrow's hash tables; several
-columns become one number, which is made dense again after each of them, so that no two keys share one. Whole numbers
-that lie close together need no hashing: they are array indexes. Rows of the table come by, many at a time, and are
-let go of again; memory is that of the source's keys.
+The values of each key column are numbered 0, 1, 2 and so on by Arrow's hash tables; the numbers of several columns are
+combined into one, which is made dense again after each column, so that different keys never share one. Integers in a
+narrow range need no hashing: they are array indexes. Rows of the table are streamed in batches; memory is that of the
+source's keys.
 
-NaN is a key like any other, and both zeros are one. Null meets null where the comparison is `<=>`, else nothing.
+NaN equals NaN, and both zeros are equal. Null equals null if the comparison is `<=>`, otherwise nothing.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from frazil.change_rows.merge_clauses import SHOWN_KEYS
 Codes = npt.NDArray[np.int64]
 _NONE = -1
 _ROOM = 1 << 24
-"""So many slots, or four for each key, an array of positions may have."""
+"""The maximum number of slots in an array of positions, unless four per key are more."""
 
 
 class KeyIndex:
-    """The keys of a source: made once, asked many times."""
+    """The keys of a source, indexed once for many look-ups."""
 
     def __init__(self, keys: Sequence[pa.Array], count: int, *, are_null_safe: Sequence[bool]) -> None:
         self._columns = [
@@ -44,29 +44,29 @@ class KeyIndex:
 
     @property
     def some_twice(self) -> list[int]:
-        """Rows of the source whose key others have too, one for each such key; one more than `SHOWN_KEYS` at most."""
+        """One row of the source for each key that occurs several times; at most one more than `SHOWN_KEYS`."""
         return self._groups.some_twice
 
     @property
     def needs_no_hashing(self) -> bool:
-        """Whether rows of the table are found as quickly few at a time as many."""
+        """Whether small batches of table rows are looked up as quickly as large ones."""
         return len(self._columns) == 1 and self._columns[0].has_places
 
     def find(self, keys: Sequence[pa.Array], count: int) -> tuple[Codes, Codes]:
-        """Return which rows of a table meet which of the source: pairs of positions, in the order of the table's."""
+        """Return the matching pairs of table rows and source rows, in the order of the table rows."""
         if len(keys) == 1:
             return self._groups.find(*self._columns[0].find_some(plain_keys(keys[0])))
         codes = np.zeros(count, np.int64)
         for index, (column, values) in enumerate(zip(self._columns, keys, strict=True)):
-            found = column.find(plain_keys(values))
-            codes = found if index == 0 else _combined(codes, found, column.size)
+            column_codes = column.find(plain_keys(values))
+            codes = column_codes if index == 0 else _combined(codes, column_codes, column.size)
             if index:
                 codes = self._dense[index - 1].of(codes)
         return self._groups.find(*_known_codes(codes))
 
 
 def plain_keys(values: pa.Array) -> pa.Array:
-    """Return keys so that equal ones are equal bytes."""
+    """Normalize keys so that equal ones have equal bytes."""
     if isinstance(values.type, pa.BaseExtensionType):
         return values.storage
     if pa.types.is_floating(values.type):
@@ -82,16 +82,16 @@ def _combined(codes: Codes, more: Codes, size: int) -> Codes:
 
 
 def _known_codes(codes: Codes) -> tuple[Codes, Codes]:
-    """Return which rows have a number, and the numbers."""
-    found = np.flatnonzero(codes >= 0)
-    return found, codes[found]
+    """Return the rows that have a number, and the numbers."""
+    rows = np.flatnonzero(codes >= 0)
+    return rows, codes[rows]
 
 
 class _Column:
-    """The values of one key column in the source, each with its number.
+    """The values of one key column in the source, with their numbers.
 
-    An array of positions has the number plus one where a value is the source's: it begins as zeros, of which the
-    system makes no page before one is written; its last slot is for values that lie outside.
+    An array of positions has the number plus one at each value of the source. It starts as zeros, for which the system
+    allocates pages only when they are written; its last slot is for values out of range.
     """
 
     def __init__(self, values: pa.Array, *, is_null_safe: bool) -> None:
@@ -119,48 +119,50 @@ class _Column:
             return
         self._low = low
         self._places = np.zeros(room + 1, np.int32)
-        known = np.unique(values.drop_null().to_numpy(zero_copy_only=False).astype(np.int64)) - low
-        self._places[known] = np.arange(1, len(known) + 1, dtype=np.int32)
-        self.size = len(known) + 1  # null has the last
+        present = np.unique(values.drop_null().to_numpy(zero_copy_only=False).astype(np.int64)) - low
+        self._places[present] = np.arange(1, len(present) + 1, dtype=np.int32)
+        self.size = len(present) + 1  # null has the last
 
     @property
     def has_places(self) -> bool:
-        """Whether values are found by their positions."""
+        """Whether values are looked up by their positions."""
         return self._places is not None
 
     def find(self, values: pa.Array) -> Codes:
-        """Return the number of each value, -1 for one that the source does not have."""
+        """Return the number of each value, or -1 if it is not in the source."""
         if self._places is None:
-            # Where null meets nothing, it is not among what is known.
+            # If null equals nothing, it is not in the index.
             return _numbers(pc.index_in(values, value_set=self._known))
         return self._numbers_at(values).astype(np.int64) - 1
 
     def find_some(self, values: pa.Array) -> tuple[Codes, Codes]:
-        """Return which values the source has, and their numbers."""
+        """Return the values that are in the source, and their numbers."""
         if self._places is None:
             return _known_codes(self.find(values))
         numbers = self._numbers_at(values)
-        found = np.flatnonzero(numbers)
-        return found, numbers[found].astype(np.int64) - 1
+        rows = np.flatnonzero(numbers)
+        return rows, numbers[rows].astype(np.int64) - 1
 
     def _numbers_at(self, values: pa.Array) -> npt.NDArray[np.int32]:
-        """Return the number of each value plus one, 0 for one that the source does not have."""
+        """Return the number of each value plus one, or 0 if it is not in the source."""
         assert self._places is not None
         missing = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
         plain = values.fill_null(self._low) if values.null_count else values
-        own = plain.to_numpy(zero_copy_only=False)
-        indexes = own - np.int64(self._low) if own.dtype == np.int64 else own.astype(np.int64) - self._low
-        # As unsigned numbers, those below are far above.
+        integers = plain.to_numpy(zero_copy_only=False)
+        indexes = (
+            integers - np.int64(self._low) if integers.dtype == np.int64 else integers.astype(np.int64) - self._low
+        )
+        # As unsigned integers, values below the range are far above it.
         unsigned = indexes.view(np.uint64)
         np.minimum(unsigned, np.uint64(len(self._places) - 1), out=unsigned)
-        found: npt.NDArray[np.int32] = self._places.take(indexes, mode="clip")
+        numbers: npt.NDArray[np.int32] = self._places.take(indexes, mode="clip")
         if missing is not None:
-            found[missing] = self.size if self._is_null_safe else 0
-        return found
+            numbers[missing] = self.size if self._is_null_safe else 0
+        return numbers
 
 
 class _Dense:
-    """Numbers that were put together of two, as numbers from 0 on again."""
+    """Makes the combinations of two numbers dense again, from 0 on."""
 
     def __init__(self, codes: Codes) -> None:
         self._known = pa.array(np.unique(codes[codes >= 0]))
@@ -170,19 +172,19 @@ class _Dense:
 
 
 def _numbers(indices: pa.Array) -> Codes:
-    found: Codes = indices.fill_null(_NONE).to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
+    numbers: Codes = indices.fill_null(_NONE).to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers
 
 
 class _Groups:
-    """The rows of the source by the number of their key."""
+    """The rows of the source, grouped by the number of their key."""
 
     def __init__(self, codes: Codes) -> None:
-        known = np.flatnonzero(codes >= 0)
-        order = known[np.argsort(codes[known], kind="stable")]
+        keyed = np.flatnonzero(codes >= 0)
+        order = keyed[np.argsort(codes[keyed], kind="stable")]
         self._rows = order
         size = int(codes.max()) + 1 if len(codes) else 0
-        self._counts = np.bincount(codes[known], minlength=max(size, 0)) if len(known) else np.zeros(0, np.int64)
+        self._counts = np.bincount(codes[keyed], minlength=max(size, 0)) if len(keyed) else np.zeros(0, np.int64)
         self._starts = np.concatenate([[0], np.cumsum(self._counts)])
         self._is_single = bool((self._counts <= 1).all())
 
@@ -191,17 +193,17 @@ class _Groups:
         again = np.flatnonzero(self._counts > 1)[: SHOWN_KEYS + 1]
         return [int(row) for row in self._rows[self._starts[again]]]
 
-    def find(self, found: Codes, chosen: Codes) -> tuple[Codes, Codes]:
-        """Return pairs of rows of the table and of the source, of rows of the table with the numbers of their keys."""
-        # Numbers that no row of the source has are known to the columns and to no group.
-        is_there = chosen < len(self._counts)
-        if not is_there.all():
-            found, chosen = found[is_there], chosen[is_there]
-        counts = self._counts[chosen]
+    def find(self, table_rows: Codes, key_codes: Codes) -> tuple[Codes, Codes]:
+        """Return pairs of table rows and source rows, given table rows and the numbers of their keys."""
+        # Numbers beyond the groups belong to values without a source row.
+        is_present = key_codes < len(self._counts)
+        if not is_present.all():
+            table_rows, key_codes = table_rows[is_present], key_codes[is_present]
+        counts = self._counts[key_codes]
         if self._is_single:
             has_row = counts > 0
-            return found[has_row], self._rows[self._starts[chosen[has_row]]]
-        table = np.repeat(found, counts)
-        first = np.repeat(self._starts[chosen], counts)
+            return table_rows[has_row], self._rows[self._starts[key_codes[has_row]]]
+        table = np.repeat(table_rows, counts)
+        first = np.repeat(self._starts[key_codes], counts)
         within = np.arange(len(table)) - np.repeat(np.cumsum(counts) - counts, counts)
         return table, self._rows[first + within]

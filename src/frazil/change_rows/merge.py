@@ -1,11 +1,11 @@
-"""MERGE and UPSERT in this process: rows of a source meet rows of the table, and clauses say what becomes of both.
+"""MERGE and UPSERT in this process: source rows are matched with table rows, and clauses decide about both.
 
-    source      read to its end (`source_rows.py`)
-    prune       its keys tell which files of the table it can meet; of those the key columns are read (`join.py`)
-    decide      the first clause whose condition holds; what conditions need is read of files with such rows only
-    make        new values; files and deletes are written (`change_rows.py`), and rows of the source that met nothing
+    source      is read to the end (`source_rows.py`)
+    prune       its keys select the files of the table that can match; of those the key columns are read (`join.py`)
+    decide      the first clause whose condition holds; columns for conditions are read only from files with matches
+    make        new values; files and deletes are written (`change_rows.py`), and the inserted rows of the source
 
-An upsert is a merge that updates what it meets where a value differs, and inserts the rest.
+An upsert is a merge that updates matching rows if a value differs, and inserts the others.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from frazil.evaluate.compile_expression import SOURCE, TARGET, Compiled, Compile
 from frazil.evaluate.condition import Session, table_columns
 from frazil.evaluate.sql_operators import same_values
 from frazil.expr.expressions import Name
-from frazil.expr.parse_expression import parse_expression
+from frazil.expr.parse import parse_expression
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
@@ -47,7 +47,7 @@ _MAX_EXAMPLES = 3
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A clause, compiled: its number from 1, when it holds, and the new values of rows, None where rows go."""
+    """A compiled clause: its number from 1, its condition, and the new values of rows, or None to delete them."""
 
     number: int
     clause: MergeClause
@@ -57,7 +57,7 @@ class _Step:
 
 
 class MergeChange:
-    """A merge: compiled, and not yet carried out. Make with `prepare_merge` or `prepare_upsert`."""
+    """A compiled merge; created by `prepare_merge` or `prepare_upsert`."""
 
     def __init__(
         self,
@@ -80,21 +80,21 @@ class MergeChange:
 
     @property
     def predicate(self) -> Predicate:
-        """What planning asks for: rows of the table that the source can meet, or all."""
+        """The filter for planning: rows of the table that the source can match, or all."""
         return TRUE if self._of("not_matched_by_source") else self.join.prune
 
     @cached_property
     def tasks(self) -> dict[str, FileScanTask]:
-        """The files that can hold rows which the source meets."""
+        """The files that can contain matching rows."""
         return self.change.plan_files(self.predicate)
 
     @property
     def read_tasks(self) -> list[FileScanTask]:
-        """The files that are read."""
+        """The files to read."""
         return list(self.tasks.values())
 
     def run(self) -> PlannedChange | None:
-        """Join, and write what the clauses take; the action is to be committed."""
+        """Join, and write the files of the clauses; return the commit, or None if nothing changes."""
         matcher = Matcher(self.join, self.change, self.source)
         if self._is_upsert:
             self._check_keys(matcher)
@@ -117,7 +117,10 @@ class MergeChange:
         )
         if planned is None:
             return None
-        summary = summary_of(self._clauses, counts.by_clause, copied=counts.copied, unchanged=counts.unchanged)
+        always = () if self._is_upsert else ("inserted", "updated", "deleted")
+        summary = summary_of(
+            self._clauses, counts.by_clause, copied=counts.copied, unchanged=counts.unchanged, always=always
+        )
         return noted(planned, summary)
 
     def _check_keys(self, matcher: Matcher) -> None:
@@ -126,10 +129,10 @@ class MergeChange:
             raise keys_twice(self.change.loaded.name, keys_of(self.join, self.source, twice))
 
     def _pairs(self, matcher: Matcher, is_met: npt.NDArray[np.bool_]) -> dict[str, tuple[Places, Places]]:
-        """Return by file which rows meet which of the source; note which rows of the source were met."""
+        """Return the matching pairs of rows by file; record which rows of the source matched."""
         has_matched = bool(self._of("matched"))
         is_single = needs_single_match(self._clauses)
-        found: dict[str, list[tuple[Places, Places]]] = {}
+        pairs_by_file: dict[str, list[tuple[Places, Places]]] = {}
         for task, positions, source in matcher.pairs(
             self.read_tasks, has_others=bool(self._of("not_matched_by_source"))
         ):
@@ -142,10 +145,10 @@ class MergeChange:
                 keep[again + 1] = False
                 positions, source = positions[keep], source[keep]
             if has_matched or (source < 0).any():
-                found.setdefault(task.data_file.file_path, []).append((positions, source))
+                pairs_by_file.setdefault(task.data_file.file_path, []).append((positions, source))
         return {
-            path: (np.concatenate([ours for ours, _ in parts]), np.concatenate([two for _, two in parts]))
-            for path, parts in found.items()
+            path: (np.concatenate([target_rows for target_rows, _ in parts]), np.concatenate([two for _, two in parts]))
+            for path, parts in pairs_by_file.items()
         }
 
     def _several(self, source: Places) -> InvalidRequestError:
@@ -158,7 +161,7 @@ class MergeChange:
         )
 
     def _decide(self, pairs: Mapping[str, tuple[Places, Places]]) -> Iterator[Decided]:
-        """Yield which clause rows of each file fall to, of files in which some change."""
+        """Yield the deciding clauses of the rows of each file in which some rows change."""
         steps = [*self._of("matched"), *self._of("not_matched_by_source")]
         columns = sorted({name for step in steps for side, name in step.conditioned_on if side == TARGET})
         clauses = {path: np.zeros(len(positions), np.int16) for path, (positions, _) in pairs.items()}
@@ -167,10 +170,10 @@ class MergeChange:
             for task, batch in self.change.read([self.tasks[path] for path in pairs], columns, only=only):
                 path = task.data_file.file_path
                 positions, source = pairs[path]
-                own = batch.column(batch.num_columns - 1).to_numpy()
-                first, last = np.searchsorted(positions, [own[0], own[-1] + 1])
-                found = {(TARGET, name): batch.column(index) for index, name in enumerate(columns)}
-                clauses[path][first:last] = self._clauses_of(steps, found, source[first:last])
+                batch_positions = batch.column(batch.num_columns - 1).to_numpy()
+                first, last = np.searchsorted(positions, [batch_positions[0], batch_positions[-1] + 1])
+                columns_by_name = {(TARGET, name): batch.column(index) for index, name in enumerate(columns)}
+                clauses[path][first:last] = self._clauses_of(steps, columns_by_name, source[first:last])
         for path, (positions, source) in pairs.items():
             if not columns:
                 clauses[path] = self._clauses_of(steps, {}, source)
@@ -182,39 +185,39 @@ class MergeChange:
     def _clauses_of(
         self, steps: Sequence[_Step], target: Mapping[tuple[str, str], pa.Array], source: Places
     ) -> npt.NDArray[np.int16]:
-        found = np.zeros(len(source), np.int16)
+        clause_numbers = np.zeros(len(source), np.int16)
         for step in steps:
             is_asked = (source >= 0) if step.clause.when == "matched" else (source < 0)
-            places = np.flatnonzero((found == 0) & is_asked)
+            places = np.flatnonzero((clause_numbers == 0) & is_asked)
             if not len(places):
                 continue
             if step.condition is None:
-                found[places] = step.number
+                clause_numbers[places] = step.number
                 continue
             columns = {key: array.take(pa.array(places)) for key, array in target.items()}
             if step.clause.when == "matched":
                 names = [name for side, name in step.conditioned_on if side == SOURCE]
                 columns |= self.source.take(names, source[places])
             holds = mask_of(step.condition.array(Rows(columns, len(places))))
-            found[places[holds]] = step.number
-        return found
+            clause_numbers[places[holds]] = step.number
+        return clause_numbers
 
     def _inserts(self, places: Places) -> Iterator[dict[str, pa.Array]]:
-        """Yield columns of rows that are inserted."""
+        """Yield the columns of inserted rows."""
         steps = self._of("not_matched")
         counts = self.change.counts
         for start in range(0, len(places), _INSERTED_AT_ONCE):
             rows_at_once = places[start : start + _INSERTED_AT_ONCE]
-            left = np.arange(len(rows_at_once))
+            remaining = np.arange(len(rows_at_once))
             for step in steps:
-                chosen = left
-                if step.condition is not None and len(left):
+                chosen = remaining
+                if step.condition is not None and len(remaining):
                     names = [name for _, name in step.conditioned_on]
-                    rows = Rows(self.source.take(names, rows_at_once[left]), len(left))
-                    chosen = left[mask_of(step.condition.array(rows))]
+                    rows = Rows(self.source.take(names, rows_at_once[remaining]), len(remaining))
+                    chosen = remaining[mask_of(step.condition.array(rows))]
                 if not len(chosen):
                     continue
-                left = np.setdiff1d(left, chosen, assume_unique=True)
+                remaining = np.setdiff1d(remaining, chosen, assume_unique=True)
                 assert step.values is not None
                 rows = Rows(self.source.take(step.values.used(SOURCE), rows_at_once[chosen]), len(chosen))
                 counts.by_clause[step.number] = counts.by_clause.get(step.number, 0) + len(chosen)
@@ -238,7 +241,7 @@ def prepare_merge(
     *,
     may_lack_columns: bool = False,
 ) -> MergeChange:
-    """Compile a merge; refuse what only Spark knows."""
+    """Compile a merge; refuse expressions that only Spark supports."""
     check_clauses(clauses)
     change = LocalChange(loaded, "merge", target, cache)
     source = open_source(data, change.schema)
@@ -260,15 +263,15 @@ def _compile(
     may_lack_columns: bool = False,
 ) -> _Step:
     sides = {TARGET: table_columns(change.schema), SOURCE: source.columns}
-    own = {side: sides[side] for side in _SIDES[clause.when]}
+    available = {side: sides[side] for side in _SIDES[clause.when]}
     condition: Compiled | None = None
     conditioned_on: tuple[tuple[str, str], ...] = ()
     if clause.condition is not None:
         if not isinstance(clause.condition, str):
             raise t.left_to_spark(f"the condition of clause {number} is a {type(clause.condition).__name__}, not text")
-        compiler = Compiler(own, session.now_us)
+        compiler = Compiler(available, session.now_us)
         what = f"the condition of clause {number}"
-        condition = compiler.condition(parse_expression(clause.condition, what).expression, what)
+        condition = compiler.condition(parse_expression(clause.condition, what), what)
         session.check(compiler)
         conditioned_on = tuple(sorted(compiler.used))
     if clause.do == "delete":
@@ -276,13 +279,13 @@ def _compile(
     values: Mapping[str, Any] | None = clause.values
     if values is None:
         values = all_values(change.schema, source.columns, change.loaded.name, may_lack_columns=may_lack_columns)
-    compiler = Compiler(own, session.now_us)
+    compiler = Compiler(available, session.now_us)
     if clause.do == "update":
-        made = updated_values(change.schema, values, compiler)
+        new_values = updated_values(change.schema, values, compiler)
     else:
-        made = inserted_values(change.schema, values, compiler, change.loaded.name)
+        new_values = inserted_values(change.schema, values, compiler, change.loaded.name)
     session.check(compiler)
-    return _Step(number, clause, condition, conditioned_on, made)
+    return _Step(number, clause, condition, conditioned_on, new_values)
 
 
 def prepare_upsert(
@@ -293,7 +296,7 @@ def prepare_upsert(
     session: Session,
     cache: ManifestCache | None = None,
 ) -> MergeChange:
-    """Compile an upsert; refuse what only Spark knows."""
+    """Compile an upsert; refuse expressions that only Spark supports."""
     change = LocalChange(loaded, "merge", target, cache)
     source = open_source(data, change.schema)
     join = join_by_names(keys, change, source, session)
@@ -303,7 +306,7 @@ def prepare_upsert(
 
 
 def _where_changed(step: _Step, change: LocalChange, source: SourceRows, join: Join) -> _Step:
-    """Return the update of an upsert for rows of which a value differs; keys are equal."""
+    """Restrict the update of an upsert to rows in which a value differs; keys are equal."""
     compiler = Compiler({TARGET: table_columns(change.schema), SOURCE: source.columns})
     keys = {key.field.name for key in join.keys if key.field is not None}
     pairs = []
@@ -311,21 +314,21 @@ def _where_changed(step: _Step, change: LocalChange, source: SourceRows, join: J
         field = change.schema.field(name[1:-1].replace("``", "`"))
         if field.name in keys:
             continue
-        own = compiler.compile(Name((TARGET, field.name)))
+        old = compiler.compile(Name((TARGET, field.name)))
         new = converted(compiler.compile(value), field.field_type, compiler, field.name)
-        pairs.append((own, new))
+        pairs.append((old, new))
 
     def run(rows: Rows) -> pa.Array:
-        found = np.zeros(rows.length, np.bool_)
-        for own, new in pairs:
-            found |= differing(own.array(rows), new(rows))
-        return pa.array(found)
+        differs = np.zeros(rows.length, np.bool_)
+        for old, new in pairs:
+            differs |= differing(old.array(rows), new(rows))
+        return pa.array(differs)
 
     return replace(step, condition=Compiled(t.BOOLEAN, run), conditioned_on=tuple(sorted(compiler.used)))
 
 
 def differing(left: pa.Array, right: pa.Array) -> npt.NDArray[np.bool_]:
-    """Return where values of one type differ; NaN is NaN, the two zeros are two, and null is null."""
+    """Return where values of one type differ; NaN equals NaN, -0.0 differs from 0.0, and null equals null."""
     data_type = left.type
     if isinstance(data_type, pa.BaseExtensionType):
         return differing(left.storage, right.storage)
@@ -336,10 +339,10 @@ def differing(left: pa.Array, right: pa.Array) -> npt.NDArray[np.bool_]:
         )
         return differing(left.view(bits), right.view(bits)) & ~both_nan
     if pa.types.is_struct(data_type):
-        found: npt.NDArray[np.bool_] = pc.xor(left.is_null(), right.is_null()).to_numpy(zero_copy_only=False)
+        differs: npt.NDArray[np.bool_] = pc.xor(left.is_null(), right.is_null()).to_numpy(zero_copy_only=False)
         for index in range(data_type.num_fields):
-            found = found | differing(pc.struct_field(left, [index]), pc.struct_field(right, [index]))
-        return found
+            differs = differs | differing(pc.struct_field(left, [index]), pc.struct_field(right, [index]))
+        return differs
     if pa.types.is_nested(data_type):
         pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
         return np.fromiter((repr(a) != repr(b) for a, b in pairs), np.bool_, len(left))

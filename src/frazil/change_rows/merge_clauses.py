@@ -1,4 +1,4 @@
-"""The clauses of a merge, whichever engine runs it: what they are, which make sense, what they are counted as."""
+"""The clauses of a merge for all engines: their definition, validation and counts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ When: TypeAlias = Literal["matched", "not_matched", "not_matched_by_source"]
 Do: TypeAlias = Literal["update", "delete", "insert"]
 
 SHOWN_KEYS = 3
-"""How many keys an error shows."""
+"""The number of keys shown in an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergeClause:
-    """One clause of a merge. `values` None is all columns, by name, from the source."""
+    """One clause of a merge. `values` None stands for all columns, by name, from the source."""
 
     when: When
     do: Do
@@ -26,49 +26,55 @@ class MergeClause:
     values: Mapping[str, Any] | None = None
 
     def filled(self, fill: Callable[[Any], Any]) -> MergeClause:
-        """Return the clause with parameters in its texts."""
+        """Return the clause with parameters filled into its texts."""
         values = None if self.values is None else {name: fill(value) for name, value in self.values.items()}
         return replace(self, condition=fill(self.condition), values=values)
 
 
 def check_clauses(clauses: Sequence[MergeClause]) -> None:
-    """Refuse clauses of which some can never apply."""
+    """Refuse clauses that can never apply."""
     if not clauses:
-        raise InvalidRequestError("Cannot merge: there is no clause that says what to do")
+        raise InvalidRequestError("Cannot merge: it has no clauses")
     for when in ("matched", "not_matched", "not_matched_by_source"):
-        own = [clause for clause in clauses if clause.when == when]
-        if any(merge_clause.condition is None for merge_clause in own[:-1]):
+        same_type = [clause for clause in clauses if clause.when == when]
+        if any(merge_clause.condition is None for merge_clause in same_type[:-1]):
             raise InvalidRequestError(
                 f"Cannot merge: a clause for rows {when.replace('_', ' ')} comes after one without a condition",
-                hint="Only the last clause of a kind may do without a condition.",
+                hint="Only the last clause of a type may omit its condition.",
             )
 
 
 def needs_single_match(clauses: Sequence[MergeClause]) -> bool:
-    """Return whether a row that meets several rows of the source is an error: which would win is nobody's to say."""
+    """Return whether several matches for one row are an error, since their order is undefined."""
     matched = [clause for clause in clauses if clause.when == "matched"]
     return bool(matched) and not (len(matched) == 1 and matched[0].do == "delete" and matched[0].condition is None)
 
 
 def keys_twice(table: str, keys: Sequence[Mapping[str, Any]]) -> InvalidRequestError:
-    """Return the error for an upsert whose source has these keys more than once; the first few are shown."""
+    """Return the error for an upsert whose source has duplicate keys; the first few are shown."""
     texts = [", ".join(f"{name} = {value!r}" for name, value in key.items()) for key in keys[:SHOWN_KEYS]]
     more = ["and more"] if len(keys) > SHOWN_KEYS else []
     return InvalidRequestError(
         f"Cannot upsert into {table}: the source has more than one row with {'; '.join(texts + more)}",
-        hint="Keep one row of each key in the source.",
+        hint="Keep one row per key in the source.",
     )
 
 
 def summary_of(
-    clauses: Sequence[MergeClause], counts: Mapping[int, int], *, copied: int, unchanged: int
+    clauses: Sequence[MergeClause],
+    counts: Mapping[int, int],
+    *,
+    copied: int,
+    unchanged: int,
+    always: Sequence[str] = ("inserted", "updated", "deleted"),
 ) -> dict[str, str]:
-    """Return how many rows each kind of clause was about; `counts` are by the number of the clause, from 1.
+    """Return the number of rows for each type of clause; `counts` are by the number of the clause, from 1.
 
-    `copied` rows were written again as they were. `unchanged` ones met the source and no clause was about them; where
-    no clause is about rows that meet it, nobody looks for them.
+    `copied` rows were rewritten unchanged. `unchanged` ones matched the source but no clause applied; if no clause is
+    for matched rows, they are not counted. The types of rows in `always` are counted without a
+    clause for them too.
     """
-    totals: dict[str, int] = {}
+    totals = dict.fromkeys(always, 0)
     for index, clause in enumerate(clauses):
         count = counts.get(index + 1, 0)
         done = {"update": "updated", "delete": "deleted", "insert": "inserted"}[clause.do]

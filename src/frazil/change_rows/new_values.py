@@ -1,8 +1,9 @@
-"""New values of rows: what `SET column = expression` and the inserts of a merge put into the columns of a table.
+"""New values of rows: the column values from `SET column = expression` and from the inserts of a merge.
 
-Each expression is assigned as ANSI SQL has it (`sql_casts.assign`): what does not fit is an error. What is not assigned
-stays as it is stored, or is the column's default in a new row. A part of a struct that is assigned makes its struct
-anew, of the new value and the old ones.
+Expressions are assigned by the rules of ANSI SQL (`sql_casts.assign`): a value that does not fit is an error.
+Unassigned
+columns keep their stored value, or get the default in a new row. Assigning a part of a struct rebuilds the struct from
+the new value and the old ones.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from frazil.evaluate import sql_types as t
 from frazil.evaluate.compile_expression import SOURCE, TARGET, Compiled, Compiler, Rows
 from frazil.evaluate.sql_casts import assign, can_assign
 from frazil.expr.expressions import Name
-from frazil.expr.parse_expression import parse_expression
+from frazil.expr.parse import parse_expression
 from frazil.spec.schema import Schema
 from frazil.spec.types import NestedField, StructType, TimeType, Type, UnknownType, UuidType
 from frazil.spec.values import to_internal
@@ -33,14 +34,14 @@ Make: TypeAlias = Callable[[Rows], pa.Array]
 
 
 class NewValues:
-    """How the columns of new rows are made, in stored form, and which columns of both sides that reads."""
+    """Computes the columns of new rows in stored form, and tells which columns of both sides it reads."""
 
     def __init__(self, columns: Mapping[str, Make], compiler: Compiler) -> None:
         self.columns = columns
         self._compiler = compiler
 
     def used(self, side: str) -> list[str]:
-        """Return the columns of a side that are read."""
+        """Return the columns used from one side."""
         return sorted(name for used_side, name in self._compiler.used if used_side == side)
 
     def arrays(self, rows: Rows) -> dict[str, pa.Array]:
@@ -51,16 +52,16 @@ class NewValues:
 def all_values(
     schema: Schema, source: Mapping[str, Any], table: str, *, may_lack_columns: bool = False
 ) -> dict[str, Name]:
-    """Return the assignment of every column from the source's of the same name."""
+    """Return the assignment of every column from the source column of the same name."""
     stored = [field.name for field in schema.fields if not isinstance(field.field_type, UnknownType)]
-    found = same_names(stored, source)
-    missing = [name for name, value in found.items() if value is None]
+    sources = same_names(stored, source)
+    missing = [name for name, value in sources.items() if value is None]
     if missing and not may_lack_columns:
         raise SchemaMismatchError(
             f"Cannot set all columns of {table}: the source lacks {', '.join(missing)}",
             hint="Add the missing columns to the source, or name the columns to set in the clauses of a merge.",
         )
-    return {_quoted(name): Name((SOURCE, value)) for name, value in found.items() if value is not None}
+    return {_quoted(name): Name((SOURCE, value)) for name, value in sources.items() if value is not None}
 
 
 def _quoted(name: str) -> str:
@@ -68,7 +69,7 @@ def _quoted(name: str) -> str:
 
 
 def updated_values(schema: Schema, values: Mapping[str, Any], compiler: Compiler) -> NewValues:
-    """Return how rows that are updated are made: what is assigned is new, the rest as it is stored."""
+    """Compile the values of updated rows: assigned columns are new, the others are kept."""
     columns: dict[str, Make] = {}
     assigned = resolve_assignments(schema, values)
     for field in schema.fields:
@@ -82,7 +83,7 @@ def updated_values(schema: Schema, values: Mapping[str, Any], compiler: Compiler
 
 
 def inserted_values(schema: Schema, values: Mapping[str, Any], compiler: Compiler, table: str) -> NewValues:
-    """Return how rows that are inserted are made: what is not assigned is the default."""
+    """Compile the values of inserted rows: unassigned columns get their defaults."""
     assigned = resolve_assignments(schema, values)
     columns: dict[str, Make] = {}
     for field in schema.fields:
@@ -94,7 +95,7 @@ def inserted_values(schema: Schema, values: Mapping[str, Any], compiler: Compile
                 inner = ".".join((field.name, *next(iter(parts))))
                 raise InvalidRequestError(
                     f"Cannot insert a row with a value for {inner!r}: it is a part of a column",
-                    hint="Give the whole column.",
+                    hint="Assign the whole column.",
                 )
             columns[field.name] = _assigned(field, None, parts, compiler, field.name)
             continue
@@ -116,10 +117,10 @@ def _default(field: NestedField) -> Make:
 def _assigned(
     target: NestedField, old: Make | None, parts: Mapping[tuple[str, ...], Any], compiler: Compiler, path: str
 ) -> Make:
-    """Return how a column is made of which all is assigned, or some parts, or nothing."""
+    """Compile a column of which all, some parts or nothing is assigned."""
     if () in parts:
-        given = parts[()]
-        return converted(compile_value(given, compiler, path), target.field_type, compiler, path)
+        value = parts[()]
+        return converted(compile_value(value, compiler, path), target.field_type, compiler, path)
     assert old is not None
     if not parts:
         return old
@@ -138,17 +139,17 @@ def _child(old: Make, index: int) -> Make:
     return lambda rows: pc.struct_field(old(rows), [index])
 
 
-def compile_value(given: Any, compiler: Compiler, path: str) -> Compiled:
-    """Return how a value that is assigned is computed: a text of SQL, or a column."""
-    if isinstance(given, Name):
-        return compiler.compile(given)
-    if not isinstance(given, str):
-        raise t.left_to_spark(f"the value of {path} is a {type(given).__name__}, not text")
-    return compiler.compile(parse_expression(given, f"the value of {path}").expression)
+def compile_value(value: Any, compiler: Compiler, path: str) -> Compiled:
+    """Compile an assigned value: SQL text, or a column."""
+    if isinstance(value, Name):
+        return compiler.compile(value)
+    if not isinstance(value, str):
+        raise t.left_to_spark(f"the value of {path} is a {type(value).__name__}, not text")
+    return compiler.compile(parse_expression(value, f"the value of {path}"))
 
 
 def converted(value: Compiled, data_type: Type, compiler: Compiler, path: str) -> Make:
-    """Return how values become those of a column; refuse types of which values could be lost."""
+    """Convert values to the type of a column; refuse types for which values could be lost."""
     target = to_arrow_type(data_type, with_ids=False)
     have = value.data_type
     if have == target:
@@ -173,8 +174,8 @@ def converted(value: Compiled, data_type: Type, compiler: Compiler, path: str) -
 
     def make(rows: Rows) -> pa.Array:
         array = value.array(rows)
-        made = matcher.match(pa.RecordBatch.from_arrays([array], names=["value"])).column(0)
-        return made if made.type == shape else made.cast(shape)
+        converted_array = matcher.match(pa.RecordBatch.from_arrays([array], names=["value"])).column(0)
+        return converted_array if converted_array.type == shape else converted_array.cast(shape)
 
     return make
 
@@ -197,15 +198,15 @@ def _lacks_parts(struct: StructType, have: pa.DataType) -> bool:
 
 def _uuids(values: pa.Array, path: str) -> pa.Array:
     try:
-        found = [None if value is None else uuid.UUID(value).bytes for value in values.to_pylist()]
+        uuids = [None if value is None else uuid.UUID(value).bytes for value in values.to_pylist()]
     except ValueError as error:
-        raise SchemaMismatchError(f"Cannot write the column {path!r}: a value is no uuid") from error
-    return pa.ExtensionArray.from_storage(pa.uuid(), pa.array(found, pa.binary(16)))
+        raise SchemaMismatchError(f"Cannot write the column {path!r}: a value is not a uuid") from error
+    return pa.ExtensionArray.from_storage(pa.uuid(), pa.array(uuids, pa.binary(16)))
 
 
 def _times(values: pa.Array, path: str) -> pa.Array:
     try:
-        found = [None if value is None else to_internal(value, TimeType()) for value in values.to_pylist()]
+        times = [None if value is None else to_internal(value, TimeType()) for value in values.to_pylist()]
     except SchemaMismatchError as error:
-        raise SchemaMismatchError(f"Cannot write the column {path!r}: a value is no time of day") from error
-    return pa.array(found, t.TIME)
+        raise SchemaMismatchError(f"Cannot write the column {path!r}: a value is not a time of day") from error
+    return pa.array(times, t.TIME)

@@ -1,17 +1,18 @@
-"""A row-level change on its way to a commit, whichever engine finds the rows and writes the files.
+"""The final part of a row-level change for all engines, from the found rows to the commit.
 
-DELETE, UPDATE, MERGE and OVERWRITE differ in how they find rows and what they put in their place. From there on they
-are one, in two modes:
+DELETE, UPDATE, MERGE and OVERWRITE differ in how they find rows and what replaces them. From there on they are the
+same,
+in two modes:
 
-    copy-on-write    files with such rows are written again without them, the new rows among the others
-    merge-on-read    rows are deleted where they are, by position: deletion vectors in v3, delete files in v2; new rows
-                     go to files of their own
+    copy-on-write    files with such rows are rewritten without them, together with the new rows
+    merge-on-read    rows are deleted in place, by position: deletion vectors in v3, delete files in v2; new rows are
+                     written to separate files
 
-Positions decide, not the condition a second time. A file of which no row is left goes whole, in both modes. Files that
-no row was found in are not touched. In v3 rows keep their ids, and the sequence number of their last change unless this
-is one.
+Positions decide, and the condition is not evaluated again. A file without remaining rows is removed as a whole, in both
+modes. Files without matching rows are not touched. In v3 rows keep their IDs, and the sequence number of their last
+change unless they change now.
 
-`frazil.spark.change.change_rows` is this on Spark, `change_rows/change_rows.py` in this process.
+`frazil.spark.change.change_rows` is the implementation on Spark, `change_rows/change_rows.py` that in this process.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from frazil.threads import default_threads
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The properties that a command goes by."""
+    """The properties that configure a command."""
 
     mode: Property[RowLevelMode]
     isolation: Property[IsolationLevel]
@@ -63,9 +64,9 @@ _RULES: Mapping[Command, Rules] = {
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What becomes of files: those with rows that stay, by path with the rows that go, and those that go whole.
+    """The treatment of files: those with remaining rows, by path with the deleted rows, and those removed as a whole.
 
-    `staying` is how many rows stay in the first; None where only reading them tells.
+    `staying` is the number of remaining rows in the former, or None if it is unknown without reading them.
     """
 
     kept: Mapping[str, DeletionVector]
@@ -74,7 +75,7 @@ class Settled:
 
 
 class RowLevelChange:
-    """One row-level change of one branch of a table, from the snapshot that it reads."""
+    """One row-level change of one branch of a table, based on the snapshot that it reads."""
 
     def __init__(
         self, loaded: LoadedTable, command: Command, target: Target, cache: ManifestCache | None = None
@@ -90,22 +91,22 @@ class RowLevelChange:
 
     @property
     def has_lineage(self) -> bool:
-        """Whether rows have ids."""
+        """Whether rows have IDs."""
         return self.loaded.metadata.format_version >= 3
 
     @property
     def is_merge_on_read(self) -> bool:
-        """Whether rows that go are deleted by position."""
+        """Whether rows are deleted by position."""
         metadata = self.loaded.metadata
         return metadata.format_version >= 2 and read_property(metadata.properties, self.rules.mode) == "merge-on-read"
 
     @property
     def stored_fields(self) -> list[NestedField]:
-        """The columns that files store: all but those of type unknown."""
+        """The stored columns: all but those of type unknown."""
         return [field for field in self.schema.fields if not isinstance(field.field_type, UnknownType)]
 
     def plan_files(self, predicate: Predicate) -> dict[str, FileScanTask]:
-        """Return the files that can hold rows of a filter, by path."""
+        """Return the files that can contain rows of a filter, by path."""
         if self.parent is None:
             return {}
         bound = bind(self.schema, predicate)
@@ -113,7 +114,7 @@ class RowLevelChange:
         return {task.data_file.file_path: task for task in plan.iter_tasks()}
 
     def read_set_of(self, predicate: Predicate) -> ReadSet:
-        """Return what a change has read, for the commit to compare with what others did."""
+        """Return the read set of a change, which the commit compares with concurrent changes."""
         isolation = read_property(self.loaded.metadata.properties, self.rules.isolation)
         snapshot_id = None if self.parent is None else self.parent.snapshot_id
         return ReadSet(snapshot_id, bind(self.schema, predicate), isolation)
@@ -124,7 +125,7 @@ class RowLevelChange:
         tasks: Mapping[str, FileScanTask],
         whole: Sequence[FileScanTask] = (),
     ) -> Settled:
-        """Return what becomes of the files of rows that go, and of files that go `whole`."""
+        """Return the treatment of the files with deleted rows, and of files that are removed as a `whole`."""
         gone = [*whole]
         kept: dict[str, DeletionVector] = {}
         staying: int | None = 0
@@ -143,9 +144,9 @@ class RowLevelChange:
         return Settled(kept, tuple(gone), staying)
 
     def count_rows(self, found: int, whole: Sequence[FileScanTask]) -> int | None:
-        """Return how many rows go: those that were `found`, and all of files that go `whole`.
+        """Return the number of deleted rows: those that were `found`, and all rows of `whole` files.
 
-        None where equality deletes hide rows of such a file.
+        None if equality deletes hide rows of such a file.
         """
         for task in whole:
             if len(position_tasks(task)) != len(task.delete_files):
@@ -157,7 +158,7 @@ class RowLevelChange:
     def plan_rewrite(
         self, read: ReadSet, settled: Settled, tasks: Mapping[str, FileScanTask], files: Sequence[DataFile]
     ) -> PlannedChange | None:
-        """Return the commit that puts files in the place of others; None where nothing changes."""
+        """Return the commit that replaces files, or None if nothing changes."""
         removed = tuple(task.data_file for task in (*settled.gone, *(tasks[path] for path in settled.kept)))
         if not files and not removed:
             return None
@@ -167,7 +168,7 @@ class RowLevelChange:
     def plan_deltas(
         self, read: ReadSet, settled: Settled, tasks: Mapping[str, FileScanTask], files: Sequence[DataFile]
     ) -> PlannedChange | None:
-        """Write deletes of the rows that go; return the commit of them and of new files, None where nothing changes."""
+        """Write deletes for the deleted rows; return the commit with the new files, or None if nothing changes."""
         kept = settled.kept
         removed_deletes: list[DataFile] = []
         included: list[DataFile] = []
@@ -203,7 +204,7 @@ class RowLevelChange:
 
 
 def noted(planned: PlannedChange, summary: Mapping[str, str]) -> PlannedChange:
-    """Return a commit whose snapshot says more in its summary; what the user put there comes first."""
+    """Add entries to the summary of a commit; those of the user take precedence."""
     action: Any = planned.action
     target = replace(action.target, properties=FrozenMap({**summary, **action.target.properties}))
     return replace(planned, action=replace(action, target=target))

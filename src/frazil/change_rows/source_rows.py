@@ -1,10 +1,11 @@
-"""The rows that a merge or an upsert brings: opened once, asked for keys, then taken row by row.
+"""The source rows of a merge or an upsert: opened once, searched by key, then fetched by row.
 
-Data that is in memory stays where it is. What comes as a stream is held up to `HELD_BYTES`; more goes to a file of this
-machine without a name, and is read from there as it is needed.
+In-memory data stays in place. A stream is buffered in memory up to `HELD_BYTES`; a larger one is spilled to an
+anonymous
+file on this machine, and read from there as needed.
 
-Columns get the types that Spark would give them, where there is one: dictionaries are decoded, unsigned numbers become
-the next wider signed ones, times become microseconds. What has none is passed on as it is.
+Columns get the types that they would have in Spark, if any: dictionaries are decoded, unsigned integers are widened to
+signed ones, times get microseconds. Other types are passed on unchanged.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ _SIGNED = {pa.uint8(): t.SHORT, pa.uint16(): t.INT, pa.uint32(): t.LONG, pa.uint
 
 @dataclass(frozen=True)
 class SourceRows:
-    """Rows of a source, as many as there are, with the columns in the types they are computed in."""
+    """The rows of a source, with columns in the types for computations."""
 
     table: pa.Table
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(self.table.num_rows)
 
     @cached_property
@@ -51,13 +52,13 @@ class SourceRows:
     def take(
         self, names: Sequence[str], places: npt.NDArray[np.int64] | None = None
     ) -> dict[tuple[str, str], pa.Array]:
-        """Return some columns of some rows, all rows without positions."""
+        """Return some columns of some rows, or of all rows without positions."""
         chosen = self.table.select(list(names))
         if places is None:
             return {(SOURCE, name): single_chunk(chosen.column(name)) for name in names}
         if all(chosen.column(name).num_chunks == 1 for name in names):
             return {(SOURCE, name): chosen.column(name).chunk(0).take(pa.array(places)) for name in names}
-        # Rows of many chunks are taken quickly, and without copying the chunks, only in their order.
+        # Rows of many chunks are fetched fast, and without copying the chunks, only in ascending order.
         order = np.argsort(places, kind="stable")
         back = np.empty(len(order), np.int64)
         back[order] = np.arange(len(order))
@@ -66,23 +67,23 @@ class SourceRows:
 
 
 def open_source(data: Any, schema: Schema, *, held_bytes: int = HELD_BYTES) -> SourceRows:
-    """Read a source to its end; rows as dicts take the types of the table's columns where they have their names."""
+    """Read a source to its end; values of dicts get the types of the table columns of the same names."""
     if isinstance(data, SourceRows):
         return data
     if isinstance(data, Sequence) and all(isinstance(row, Mapping) for row in data):
-        return SourceRows(_normal(_from_dicts(data, schema), schema))
+        return SourceRows(_with_computable_types(_from_dicts(data, schema), schema))
     rows = open_input(data, schema)
     twice = [name for name in set(rows.schema.names) if rows.schema.names.count(name) > 1]
     if twice:
-        raise SchemaMismatchError(f"Cannot read the source: it has two columns of the name {min(twice)!r}")
-    table = _normal(_collect(rows, held_bytes), schema)
+        raise SchemaMismatchError(f"Cannot read the source: it has two columns named {min(twice)!r}")
+    table = _with_computable_types(_collect(rows, held_bytes), schema)
     return SourceRows(table.combine_chunks() if table.nbytes <= held_bytes else table)
 
 
 def _from_dicts(rows: Sequence[Mapping[str, Any]], schema: Schema) -> pa.Table:
-    known = {field.name for field in schema.fields}
-    more = list(dict.fromkeys(name for row in rows for name in row if name not in known))
-    batch = rows_to_batch([{name: row[name] for name in row if name in known} for row in rows], schema)
+    table_columns = {field.name for field in schema.fields}
+    more = list(dict.fromkeys(name for row in rows for name in row if name not in table_columns))
+    batch = rows_to_batch([{name: row[name] for name in row if name in table_columns} for row in rows], schema)
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     for name in more:
         try:
@@ -93,39 +94,37 @@ def _from_dicts(rows: Sequence[Mapping[str, Any]], schema: Schema) -> pa.Table:
 
 
 def _collect(rows: InputRows, held_bytes: int) -> pa.Table:
-    held: list[pa.RecordBatch] = []
+    pending: list[pa.RecordBatch] = []
     size = 0
     for batch in rows.batches:
-        held.append(batch)
+        pending.append(batch)
         size += batch.nbytes
         if size > held_bytes and rows.size_bytes is None:
-            return _spool(rows, held)
-    return pa.Table.from_batches(held, schema=rows.schema)
+            return _spool(rows, pending)
+    return pa.Table.from_batches(pending, schema=rows.schema)
 
 
-def _spool(rows: InputRows, held: list[pa.RecordBatch]) -> pa.Table:
-    """Return the rows of a stream from a file without a name; it is gone with the last who reads it."""
+def _spool(rows: InputRows, pending: list[pa.RecordBatch]) -> pa.Table:
+    """Spill a stream to an anonymous file; the file vanishes with its last reader."""
     try:
         with tempfile.TemporaryFile(prefix="frazil-source-") as file:
             with pa.ipc.new_file(file, rows.schema) as writer:
-                while held:
-                    writer.write_batch(held.pop(0))
+                while pending:
+                    writer.write_batch(pending.pop(0))
                 for batch in rows.batches:
                     writer.write_batch(batch)
             file.flush()
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as error:
-        raise StorageError(
-            f"Cannot keep the rows of the source in the temporary folder {tempfile.gettempdir()}: {error}"
-        ) from error
+        raise StorageError(f"Cannot spill source rows to {tempfile.gettempdir()}: {error}") from error
     return pa.ipc.open_file(pa.py_buffer(mapped)).read_all()
 
 
-def _normal(table: pa.Table, schema: Schema) -> pa.Table:
+def _with_computable_types(table: pa.Table, schema: Schema) -> pa.Table:
     fine = {
-        own.name.lower(): to_arrow_type(own.field_type, with_ids=False)
-        for own in schema.fields
-        if not own.field_type.is_nested
+        table_field.name.lower(): to_arrow_type(table_field.field_type, with_ids=False)
+        for table_field in schema.fields
+        if not table_field.field_type.is_nested
     }
     for index, field in enumerate(table.schema):
         data_type = normal_type(field.type, fine.get(field.name.lower()))
@@ -138,13 +137,13 @@ def _normal(table: pa.Table, schema: Schema) -> pa.Table:
     return table
 
 
-def normal_type(data_type: pa.DataType, wanted: pa.DataType | None = None) -> pa.DataType:
-    """Return the type in which values of an Arrow type are computed; `wanted` is that of the table's column."""
-    if data_type == wanted or t.is_computed(data_type):
+def normal_type(data_type: pa.DataType, column_type: pa.DataType | None = None) -> pa.DataType:
+    """Return the type for computing with values of an Arrow type; `wanted` is the type of the table's column."""
+    if data_type == column_type or t.is_computed(data_type):
         return data_type
     types = pa.types
     if types.is_dictionary(data_type) or types.is_run_end_encoded(data_type):
-        return normal_type(data_type.value_type, wanted)
+        return normal_type(data_type.value_type, column_type)
     if types.is_large_string(data_type) or types.is_string_view(data_type):
         return t.STRING
     if types.is_large_binary(data_type) or types.is_binary_view(data_type):
@@ -156,8 +155,10 @@ def normal_type(data_type: pa.DataType, wanted: pa.DataType | None = None) -> pa
     if types.is_date64(data_type):
         return t.DATE
     if types.is_timestamp(data_type):
-        unit = "ns" if wanted is not None and types.is_timestamp(wanted) and wanted.unit == "ns" else "us"
+        unit = (
+            "ns" if column_type is not None and types.is_timestamp(column_type) and column_type.unit == "ns" else "us"
+        )
         return pa.timestamp(unit, None if data_type.tz is None else "UTC")
-    if types.is_time(data_type) and wanted is not None and types.is_time(wanted):
-        return wanted
+    if types.is_time(data_type) and column_type is not None and types.is_time(column_type):
+        return column_type
     return data_type

@@ -1,24 +1,26 @@
-"""Metadata and updates to new metadata: how a commit changes a table. Pure.
+"""Applies updates to table metadata: how a commit changes a table. Pure functions.
 
-The step of the write path between an action's changes and the swap of the pointer. Updates are carried out
-in order on a draft (`changes/table_steps.py`), then `_finish` keeps what holds between the base and the result:
+This is the step of the write path between an action's updates and the swap of the pointer. Updates are applied in order
+to a draft (`changes/table_steps.py`), then `_finish` enforces what must hold between the base and the result:
 
-    references   each names a snapshot there is. A snapshot that a reference names cannot be removed, unless the
-                 same change removes the reference; Iceberg Java drops such references silently, and a tag made
+    references   each names an existing snapshot. A snapshot that a reference names cannot be removed, unless the
+                 same change removes the reference; Iceberg Java drops such references silently, and a tag created
                  during an expiry is lost.
-    snapshot log at most one line more, however many snapshots a transaction made; a removed snapshot takes
-                 with it all lines up to its last one, since a log with a hole would tell a wrong history
+    snapshot log at most one more entry, however many snapshots a transaction made; a removed snapshot also removes
+                 all entries up to its last one, since a log with a gap would report a wrong history
     times        never go back, whatever the clock says
-    metadata log one line more, for the base; the oldest go beyond `write.metadata.previous-versions-max`
+    metadata log one more entry, for the base; the oldest are dropped beyond `write.metadata.previous-versions-max`
     invariants   `spec/check_table_metadata.py`, in full
 
-A change that another writer made impossible is a CommitConflictError: the action may be prepared anew. What
-could never be done is an InvalidRequestError. Updates that change nothing give back the base itself.
+A change that another writer made impossible raises a CommitConflictError: the action may be prepared again. A change
+that
+is never possible raises an InvalidRequestError. Updates that change nothing return the base itself.
 
-Stricter than Iceberg Java: a table's UUID never changes, a branch does not become a tag or the reverse, ids of
-partition fields keep their meaning, and row ids past a gap are not given out twice. As in Iceberg Java, a snapshot
-without a parent may have an older sequence number: a replaced table's, made while another writer committed. It holds
-no file but its own, so no delete of another snapshot is compared with it.
+Stricter than Iceberg Java: a table's UUID never changes, a branch does not become a tag or the reverse, partition field
+ids keep their meaning, and row ids after a gap are not assigned twice. As in Iceberg Java, a snapshot without a parent
+may have an older sequence number, if it replaced a table while another writer committed. It contains only its own
+files,
+so no delete of another snapshot is compared with them.
 
 Specification: "Table Metadata Fields", "Snapshots", "Snapshot References", "Sequence Numbers", "Row Lineage".
 """
@@ -45,10 +47,10 @@ def apply_updates(
     now_ms: int,
     base_location: str | None = None,
 ) -> TableMetadata:
-    """Return the metadata that follows from a base and updates; of a new table where the base is None.
+    """Return the metadata that results from applying updates to a base, or to a new table if the base is None.
 
-    `base_location` is the metadata file the base was read from, for the metadata log; None where it was never
-    written. The base itself comes back where nothing changes.
+    `base_location` is the file the base was read from, for the metadata log; None if it was never written. If nothing
+    changes, the base itself is returned.
     """
     steps = tuple(updates)
     draft = Draft(empty_metadata(steps) if base is None else base)
@@ -59,7 +61,7 @@ def apply_updates(
     return _finish(base, draft, now_ms, base_location)
 
 
-# What holds between the base and the result
+# Invariants between the base and the result
 
 
 def _finish(base: TableMetadata | None, draft: Draft, now_ms: int, base_location: str | None) -> TableMetadata:
@@ -89,13 +91,13 @@ def _check_references(metadata: TableMetadata) -> None:
     for name, ref in metadata.refs.items():
         if metadata.snapshots.find_head(ref.snapshot_id) is None:
             raise CommitConflictError(
-                f"Cannot remove snapshot {ref.snapshot_id}: {ref.type} {name!r} is at it",
-                hint="Another writer may have set it meanwhile. Remove it in the same change, or keep the snapshot.",
+                f"Cannot remove snapshot {ref.snapshot_id}: {ref.type} {name!r} refers to it",
+                hint="Another writer may have set it. Remove the reference in the same change, or keep the snapshot.",
             )
 
 
 def _check_still_unused(draft: Draft) -> None:
-    """Refuse to remove a schema or key that a snapshot names, or a key that another key is wrapped with."""
+    """Refuse to remove a schema or key that a snapshot uses, or a key that wraps another key."""
     schema_ids = draft.removed_schema_ids - draft.metadata.schemas_by_id.keys()
     if schema_ids or draft.removed_key_ids:
         for snapshot in draft.metadata.snapshots:
@@ -122,7 +124,7 @@ def _snapshot_log(base: TableMetadata | None, draft: Draft, now_ms: int) -> tupl
         del log[: holes[-1] + 1 if holes else 0]
     current = metadata.current_snapshot_id
     if current is not None and (base is None or base.current_snapshot_id != current):
-        # A snapshot of this change became current when it was made; one that was there before, now.
+        # A snapshot added by this change became current when it was made; an older one becomes current now.
         head = metadata.snapshots.find_head(current)
         is_new = head is not None and current in draft.added_snapshot_ids
         time_ms = head.timestamp_ms if head is not None and is_new else now_ms

@@ -1,7 +1,7 @@
-"""View metadata and updates to new view metadata. Pure. The same for views as `changes/apply.py` for tables.
+"""Applies updates to view metadata. Pure functions; the counterpart of `changes/apply.py` for views.
 
-The rules are in `spec/view_evolution.py`: no SQL dialect is lost unless a property allows it, one line in the
-version log however many updates there were, old versions expire. Specification: the view specification.
+The rules are in `spec/view_evolution.py`: no SQL dialect is lost unless a property allows it, the version log gets one
+entry however many updates there are, old versions expire. Specification: the view specification.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from frazil.spec.view_metadata import VersionLogEntry, ViewMetadata, ViewVersion
 
 @dataclass(slots=True)
 class _Draft:
-    """The metadata as far as the updates have come, and what they added."""
+    """The metadata after the updates applied so far, and what they added."""
 
     metadata: ViewMetadata
     last_schema_id: int | None = None
@@ -36,9 +36,9 @@ class _Draft:
 
 
 def apply_view_updates(base: ViewMetadata | None, updates: Iterable[ViewUpdate], *, now_ms: int) -> ViewMetadata:
-    """Return the view metadata that follows from a base and updates; of a new view where the base is None.
+    """Return the view metadata that results from applying updates to a base, or to a new view if the base is None.
 
-    The base itself comes back where nothing changes.
+    If nothing changes, the base itself is returned.
     """
     steps: Sequence[ViewUpdate] = tuple(updates)
     if base is None:
@@ -52,37 +52,37 @@ def apply_view_updates(base: ViewMetadata | None, updates: Iterable[ViewUpdate],
 
 
 def _create(updates: Sequence[ViewUpdate]) -> tuple[_Draft, Sequence[ViewUpdate]]:
-    """Make the view of the first version that is added; return it with the updates that are left to do."""
+    """Create the view from the first added version; return it with the remaining updates."""
     view_uuid = next((update.uuid for update in updates if isinstance(update, change.AssignUuid)), None)
     location = next((update.location for update in updates if isinstance(update, change.SetLocation)), None)
     if view_uuid is None or location is None:
-        raise InvalidRequestError("Cannot create the view: the change gives it no UUID or no location")
+        raise InvalidRequestError("Cannot create the view: the change assigns no UUID or no location")
     draft: _Draft | None = None
     schemas: list[Schema] = []
-    left: list[ViewUpdate] = []
+    remaining: list[ViewUpdate] = []
     for update in updates:
         if draft is None and isinstance(update, change.AddSchema):
             schemas.append(update.schema)
         elif draft is None and isinstance(update, change.AddViewVersion):
             draft = _first_version(view_uuid, location, schemas, update.view_version)
         else:
-            left.append(update)
+            remaining.append(update)
     if draft is None:
-        raise InvalidRequestError("Cannot create the view: the change gives it no version")
-    return draft, left
+        raise InvalidRequestError("Cannot create the view: the change adds no version")
+    return draft, remaining
 
 
 def _first_version(view_uuid: str, location: str, schemas: Sequence[Schema], version: ViewVersion) -> _Draft:
     distinct: list[Schema] = []
     last_id: int | None = None
     for schema in schemas:
-        same = (known.schema_id for known in distinct if known.same_columns(schema))
+        same = (earlier.schema_id for earlier in distinct if earlier.same_columns(schema))
         last_id = next(same, None)
         if last_id is None:
             last_id = INITIAL_SCHEMA_ID + len(distinct)
             distinct.append(schema.with_schema_id(last_id))
     schema_id = _id_or_last_added("schema", version.schema_id, last_id)
-    made = ViewMetadata(
+    metadata = ViewMetadata(
         view_uuid=view_uuid,
         location=without_trailing_slash(location),
         schemas=tuple(distinct),
@@ -90,7 +90,7 @@ def _first_version(view_uuid: str, location: str, schemas: Sequence[Schema], ver
         versions=(replace(version, schema_id=schema_id),),
         version_log=(VersionLogEntry(version.timestamp_ms, version.version_id),),
     )
-    return _Draft(made, last_id, version.version_id, {version.version_id})
+    return _Draft(metadata, last_id, version.version_id, {version.version_id})
 
 
 def _carry_out(draft: _Draft, update: ViewUpdate, now_ms: int) -> None:
@@ -121,9 +121,7 @@ def _carry_out(draft: _Draft, update: ViewUpdate, now_ms: int) -> None:
         case change.SetCurrentViewVersion(view_version_id):
             _set_current(draft, view_version_id, now_ms)
         case _:
-            raise InvalidRequestError(
-                f"Cannot change a view by {type(update).__name__}: that is not an update of views"
-            )
+            raise InvalidRequestError(f"Cannot change a view by {type(update).__name__}: it is not an update of views")
 
 
 def _set_properties(draft: _Draft, properties: dict[str, str]) -> None:
@@ -134,15 +132,15 @@ def _set_properties(draft: _Draft, properties: dict[str, str]) -> None:
 def _set_current(draft: _Draft, view_version_id: int, now_ms: int) -> None:
     version_id = _id_or_last_added("view version", view_version_id, draft.last_version_id)
     version = draft.metadata.version(version_id)
-    # A version of this change became current when it was made; one that was there before, now.
+    # A version added by this change became current when it was made; an older one becomes current now.
     time_ms = version.timestamp_ms if version_id in draft.added_version_ids else now_ms
     earlier = [entry.timestamp_ms for entry in draft.metadata.version_log[-1:]]
     draft.metadata = set_current_view_version(draft.metadata, version_id, timestamp_ms=max([time_ms, *earlier]))
 
 
-def _id_or_last_added(what: str, given_id: int, last: int | None) -> int:
-    if given_id != LAST_ADDED:
-        return given_id
+def _id_or_last_added(what: str, requested_id: int, last: int | None) -> int:
+    if requested_id != LAST_ADDED:
+        return requested_id
     if last is None:
-        raise InvalidRequestError(f"Cannot use the {what} added last: this change has added none")
+        raise InvalidRequestError(f"Cannot use the {what} added last: this change added none")
     return last

@@ -1,7 +1,7 @@
-"""Updates and requirements as JSON, as the REST protocol spells them (`rest-catalog-open-api.yaml`).
+"""Updates and requirements as JSON, in the form of the REST protocol (`rest-catalog-open-api.yaml`).
 
-What arrives here is a request, not a file: what is wrong with it is an InvalidRequestError. Fields that are
-not known are ignored, kinds that are not known are refused: a change that is not understood is not made.
+The input is a request rather than a file, so errors are InvalidRequestErrors. Unknown fields are ignored; unknown types
+of updates are refused, since a change that is not understood must not be made.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ JsonFields = dict[str, Any]
 
 
 class _Form(NamedTuple):
-    """How one kind is written: its name, its class, and both directions."""
+    """The JSON form of one type: its name, its class, and both directions of the conversion."""
 
     name: str
     cls: type
@@ -48,7 +48,7 @@ class _Form(NamedTuple):
 
 
 def encode_update(update: Update) -> JsonFields:
-    """Return an update as a JSON object."""
+    """Encode an update as a JSON object."""
     form = _UPDATES_BY_KIND.get(type(update))
     if form is None:
         raise InvalidRequestError(f"Cannot write {type(update).__name__} as JSON: it is not an update")
@@ -56,12 +56,12 @@ def encode_update(update: Update) -> JsonFields:
 
 
 def decode_update(value: object, *, where: str = "the update") -> Update:
-    """Return the update of a JSON object; `where` is its path in the request, for errors."""
+    """Decode an update; `where` is its path in the request, for errors."""
     return cast(Update, _decode(value, where, "action", _UPDATES_BY_NAME))
 
 
 def encode_requirement(requirement: Requirement) -> JsonFields:
-    """Return a requirement as a JSON object."""
+    """Encode a requirement as a JSON object."""
     form = _REQUIREMENTS_BY_KIND.get(type(requirement))
     if form is None:
         raise InvalidRequestError(f"Cannot write {type(requirement).__name__} as JSON: it is not a requirement")
@@ -69,7 +69,7 @@ def encode_requirement(requirement: Requirement) -> JsonFields:
 
 
 def decode_requirement(value: object, *, where: str = "the requirement") -> Requirement:
-    """Return the requirement of a JSON object; `where` is its path in the request, for errors."""
+    """Decode a requirement; `where` is its path in the request, for errors."""
     return cast(Requirement, _decode(value, where, "type", _REQUIREMENTS_BY_NAME))
 
 
@@ -80,8 +80,8 @@ def _decode(value: object, where: str, tag: str, forms: Mapping[str, _Form]) -> 
         form = forms.get(name.lower())
         if form is None:
             raise UnsupportedError(
-                f"Cannot read {where}: its {tag} {name[:60]!r} is not known to this build",
-                hint="A change that is not understood is not made. Update frazil, or use the client that sent it.",
+                f"Cannot read {where}: its {tag} {name[:60]!r} is not supported",
+                hint="Update frazil, or use the client that sent the request.",
             )
         return form.decode(obj)
 
@@ -120,12 +120,12 @@ def _encode_add_schema(update: changed.AddSchema) -> JsonFields:
 
 
 def _decode_add_schema(obj: JsonObject) -> changed.AddSchema:
-    # The field last-column-id is deprecated and wrong where the sender's table is old: it is not read.
+    # The field last-column-id is deprecated, and wrong if the sender's table is outdated: it is ignored.
     return changed.AddSchema(decode_schema(obj.object("schema")))
 
 
 def _decode_add_spec(obj: JsonObject) -> changed.AddPartitionSpec:
-    # A client may leave the id to the catalog, which assigns one in any case.
+    # A client may leave the ID to the catalog, which assigns one in any case.
     value = obj.raw("spec")
     if isinstance(value, dict):
         value = {**value, "spec-id": INITIAL_SPEC_ID if value.get("spec-id") is None else value["spec-id"]}
@@ -152,7 +152,7 @@ def _decode_set_ref(obj: JsonObject) -> changed.SetSnapshotRef:
 
 
 def _decode_set_properties(obj: JsonObject) -> changed.SetProperties:
-    # Old clients say "updated" and "removed".
+    # Old clients use "updated" and "removed".
     name = "updates" if "updates" in obj or "updated" not in obj else "updated"
     return changed.SetProperties(FrozenMap(obj.string_map(name)))
 
@@ -213,7 +213,7 @@ _UPDATES = (
     _Form(
         "set-statistics",
         changed.SetStatistics,
-        # The first field is deprecated, and older servers require it.
+        # The first field is deprecated, but older servers require it.
         lambda value: {
             "snapshot-id": value.statistics.snapshot_id,
             "statistics": encode_statistics_file(value.statistics),

@@ -1,4 +1,4 @@
-"""What makes a new table, as updates: for catalogs that are sent changes and make the metadata themselves."""
+"""The creation of a table as updates, for catalogs that receive changes and build the metadata themselves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from frazil.spec.table_metadata import TableMetadata
 
 
 def creation_updates(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
-    """Return the updates that make a table as it is staged, from nothing."""
+    """Return the updates that create a staged table from nothing."""
     uuid: tuple[TableUpdate, ...] = () if metadata.table_uuid is None else (AssignUuid(metadata.table_uuid),)
     properties: tuple[TableUpdate, ...] = (SetProperties(metadata.properties),) if metadata.properties else ()
     return (

@@ -1,8 +1,8 @@
-"""Updates as every catalog service understands them: what a table or view has is not added, but named by its id.
+"""Updates in a form that every catalog service understands: existing objects are referenced by ID, not added again.
 
-Adding a schema, spec, order or version that is there keeps its id, and `LAST_ADDED` stands for that id here. Other
-implementations let `LAST_ADDED` stand for what is new only, and refuse it else. What is new has the id that it gets:
-some services take the id that they are told (Nessie), others choose the same.
+Adding an existing schema, spec, order or version returns its ID, and `LAST_ADDED` then stands for that ID. In other
+implementations `LAST_ADDED` stands only for new objects. New objects carry the ID that they will get: some services use
+the ID of the request (Nessie), others choose the same one.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ _SETTING = (change.SetCurrentSchema, change.SetDefaultSpec, change.SetDefaultSor
 
 
 def explicit_updates(base: TableMetadata, updates: Iterable[TableUpdate]) -> tuple[TableUpdate, ...]:
-    """Return updates of a table that mean the same and add only what is new."""
+    """Return equivalent updates of a table that add only new objects."""
     draft = Draft(base)
-    known: dict[str, int] = {}
-    made: list[TableUpdate] = []
+    existing_ids: dict[str, int] = {}
+    explicit: list[TableUpdate] = []
     for update in updates:
         if not isinstance(update, (*_ADDING, *_SETTING, change.UpgradeFormatVersion)):
-            made.append(update)
+            explicit.append(update)
             continue
         before = draft.metadata
         carry_out(draft, update)
         if isinstance(update, _ADDING):
-            what = _what(update)
+            object_type = _object_type(update)
             is_new = draft.metadata is not before
-            known.pop(what, None)
+            existing_ids.pop(object_type, None)
             if not is_new:
-                known[what] = draft.last_added[what]
+                existing_ids[object_type] = draft.last_added[object_type]
                 continue
-            update = _numbered(update, draft.last_added[what])
-        made.append(_named(update, known))
-    return tuple(made)
+            update = _numbered(update, draft.last_added[object_type])
+        explicit.append(_named(update, existing_ids))
+    return tuple(explicit)
 
 
-def _what(update: TableUpdate) -> str:
+def _object_type(update: TableUpdate) -> str:
     if isinstance(update, change.AddSchema | change.SetCurrentSchema):
         return "schema"
     return "partition spec" if isinstance(update, change.AddPartitionSpec | change.SetDefaultSpec) else "sort order"
@@ -62,45 +62,45 @@ def _numbered(update: TableUpdate, added_id: int) -> TableUpdate:
             return update
 
 
-def _named(update: TableUpdate, known: dict[str, int]) -> TableUpdate:
+def _named(update: TableUpdate, existing_ids: dict[str, int]) -> TableUpdate:
     match update:
-        case change.SetCurrentSchema(one) if one == LAST_ADDED and "schema" in known:
-            return change.SetCurrentSchema(known["schema"])
-        case change.SetDefaultSpec(one) if one == LAST_ADDED and "partition spec" in known:
-            return change.SetDefaultSpec(known["partition spec"])
-        case change.SetDefaultSortOrder(one) if one == LAST_ADDED and "sort order" in known:
-            return change.SetDefaultSortOrder(known["sort order"])
+        case change.SetCurrentSchema(new_id) if new_id == LAST_ADDED and "schema" in existing_ids:
+            return change.SetCurrentSchema(existing_ids["schema"])
+        case change.SetDefaultSpec(new_id) if new_id == LAST_ADDED and "partition spec" in existing_ids:
+            return change.SetDefaultSpec(existing_ids["partition spec"])
+        case change.SetDefaultSortOrder(new_id) if new_id == LAST_ADDED and "sort order" in existing_ids:
+            return change.SetDefaultSortOrder(existing_ids["sort order"])
         case _:
             return update
 
 
 def explicit_view_updates(base: ViewMetadata, updates: Iterable[ViewUpdate]) -> tuple[ViewUpdate, ...]:
-    """Return updates of a view that mean the same and add only what is new."""
+    """Return equivalent updates of a view that add only new objects."""
     metadata = base
     last_schema_id = LAST_ADDED
     schema_id: int | None = None
     version_id: int | None = None
-    made: list[ViewUpdate] = []
+    explicit: list[ViewUpdate] = []
     for update in updates:
         if isinstance(update, change.AddSchema):
-            grown, found = add_view_schema(metadata, update.schema)
-            schema_id = found if grown is metadata else None
-            last_schema_id = found
+            grown, assigned_id = add_view_schema(metadata, update.schema)
+            schema_id = assigned_id if grown is metadata else None
+            last_schema_id = assigned_id
             if grown is not metadata:
-                made.append(replace(update, schema=replace(update.schema, schema_id=found)))
+                explicit.append(replace(update, schema=replace(update.schema, schema_id=assigned_id)))
             metadata = grown
         elif isinstance(update, change.AddViewVersion):
             version = update.view_version
             if version.schema_id == LAST_ADDED and schema_id is not None:
                 version = replace(version, schema_id=schema_id)
-            whole = replace(version, schema_id=last_schema_id) if version.schema_id == LAST_ADDED else version
-            grown, found = add_view_version(metadata, whole)
-            version_id = found if grown is metadata else None
+            resolved = replace(version, schema_id=last_schema_id) if version.schema_id == LAST_ADDED else version
+            grown, assigned_id = add_view_version(metadata, resolved)
+            version_id = assigned_id if grown is metadata else None
             if grown is not metadata:
-                made.append(change.AddViewVersion(version))
+                explicit.append(change.AddViewVersion(version))
             metadata = grown
         elif isinstance(update, change.SetCurrentViewVersion) and update.view_version_id == LAST_ADDED:
-            made.append(update if version_id is None else change.SetCurrentViewVersion(version_id))
+            explicit.append(update if version_id is None else change.SetCurrentViewVersion(version_id))
         else:
-            made.append(update)
-    return tuple(made)
+            explicit.append(update)
+    return tuple(explicit)

@@ -1,7 +1,7 @@
-"""What must still hold of a table or view for a change to be made. The REST protocol's `TableRequirement`.
+"""The requirements that a table or view must meet for a change. The REST protocol's `TableRequirement`.
 
-Whoever prepares a change names what it relied on; `check_requirements` asks the metadata the change is about
-to be applied to. Another writer who changed it makes the commit a conflict, and the change is prepared anew.
+Whoever prepares a change states what it relies on; `check_requirements` tests it against the metadata that the change
+is about to be applied to. If another writer changed it, the commit is a conflict, and the change is prepared again.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from frazil.spec.view_metadata import ViewMetadata
 
 @dataclass(frozen=True, slots=True)
 class AssertCreate:
-    """There is no such table yet."""
+    """The table or view does not exist yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class AssertTableUuid:
-    """The table is the one meant, and not another of its name."""
+    """The table is the expected one, not another of the same name."""
 
     uuid: str
 
 
 @dataclass(frozen=True, slots=True)
 class AssertViewUuid:
-    """The view is the one meant, and not another of its name."""
+    """The view is the expected one, not another of the same name."""
 
     uuid: str
 
 
 @dataclass(frozen=True, slots=True)
 class AssertRefSnapshotId:
-    """A branch or tag is where it was; with None, there is none of the name."""
+    """A branch or tag is at the expected snapshot; None requires that it does not exist."""
 
     ref: str
     snapshot_id: int | None
@@ -44,35 +44,35 @@ class AssertRefSnapshotId:
 
 @dataclass(frozen=True, slots=True)
 class AssertLastAssignedFieldId:
-    """No column id has been assigned since."""
+    """No column ID has been assigned since."""
 
     last_assigned_field_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class AssertCurrentSchemaId:
-    """The current schema is the same."""
+    """The current schema has not changed."""
 
     current_schema_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class AssertLastAssignedPartitionId:
-    """No partition field id has been assigned since."""
+    """No partition field ID has been assigned since."""
 
     last_assigned_partition_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class AssertDefaultSpecId:
-    """The default partition spec is the same."""
+    """The default partition spec has not changed."""
 
     default_spec_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class AssertDefaultSortOrderId:
-    """The default sort order is the same."""
+    """The default sort order has not changed."""
 
     default_sort_order_id: int
 
@@ -92,11 +92,11 @@ Requirement: TypeAlias = TableRequirement | ViewRequirement
 
 
 def check_requirements(base: TableMetadata | None, requirements: Iterable[TableRequirement]) -> None:
-    """Raise CommitConflictError where a table is not as a change requires; None stands for no table."""
+    """Raise a CommitConflictError if a table does not meet the requirements; None stands for no table."""
     for requirement in requirements:
         if isinstance(requirement, AssertCreate):
             if base is not None:
-                raise _conflict("table", "it exists already")
+                raise _conflict("table", "it already exists")
         elif base is None:
             raise _conflict("table", "it does not exist")
         else:
@@ -104,13 +104,13 @@ def check_requirements(base: TableMetadata | None, requirements: Iterable[TableR
 
 
 def check_view_requirements(base: ViewMetadata | None, requirements: Iterable[ViewRequirement]) -> None:
-    """Raise CommitConflictError where a view is not as a change requires; None stands for no view."""
+    """Raise a CommitConflictError if a view does not meet the requirements; None stands for no view."""
     for requirement in requirements:
         if isinstance(requirement, AssertCreate):
             if base is not None:
-                raise _conflict("view", "it exists already")
+                raise _conflict("view", "it already exists")
         elif not isinstance(requirement, AssertViewUuid):
-            raise InvalidRequestError(f"Cannot require {type(requirement).__name__} of a view: it is about tables")
+            raise InvalidRequestError(f"Cannot require {type(requirement).__name__} of a view: it applies to tables")
         elif base is None:
             raise _conflict("view", "it does not exist")
         elif base.view_uuid.lower() != requirement.uuid.lower():
@@ -118,9 +118,9 @@ def check_view_requirements(base: ViewMetadata | None, requirements: Iterable[Vi
 
 
 def restate_requirements(base: TableMetadata, requirements: Iterable[TableRequirement]) -> tuple[TableRequirement, ...]:
-    """Return what requirements are about as it is in a table: for changes that were made one upon the other.
+    """Restate requirements with the present values of a table, for changes that build on each other.
 
-    A later change relies on what an earlier one made, which no catalog has seen; both rely on what was there before.
+    A later change relies on what an earlier one made, which no catalog has seen; so both rely on the state before.
     """
     return tuple(dict.fromkeys(_restated(base, requirement) for requirement in requirements))
 
@@ -154,9 +154,9 @@ def _check(base: TableMetadata, requirement: TableRequirement) -> None:
     if isinstance(requirement, AssertRefSnapshotId):
         _check_ref(base, requirement)
         return
-    what, found, wanted = _number(base, requirement)
-    if found != wanted:
-        raise _conflict("table", f"its {what} is {found}, and should be {wanted}")
+    what, actual, expected = _number(base, requirement)
+    if actual != expected:
+        raise _conflict("table", f"its {what} is {actual}, and should be {expected}")
 
 
 def _check_ref(base: TableMetadata, requirement: AssertRefSnapshotId) -> None:
@@ -165,10 +165,10 @@ def _check_ref(base: TableMetadata, requirement: AssertRefSnapshotId) -> None:
         if requirement.snapshot_id is not None:
             raise _conflict(
                 "table",
-                f"branch or tag {requirement.ref!r} is gone, and should be at {requirement.snapshot_id}",
+                f"branch or tag {requirement.ref!r} does not exist, and should be at {requirement.snapshot_id}",
             )
     elif requirement.snapshot_id is None:
-        raise _conflict("table", f"{ref.type} {requirement.ref!r} was created meanwhile, at {ref.snapshot_id}")
+        raise _conflict("table", f"{ref.type} {requirement.ref!r} was created meanwhile at {ref.snapshot_id}")
     elif ref.snapshot_id != requirement.snapshot_id:
         raise _conflict(
             "table",
@@ -178,16 +178,16 @@ def _check_ref(base: TableMetadata, requirement: AssertRefSnapshotId) -> None:
 
 def _number(base: TableMetadata, requirement: TableRequirement) -> tuple[str, int, int]:
     match requirement:
-        case AssertLastAssignedFieldId(wanted):
-            return "last column id", base.last_column_id, wanted
-        case AssertCurrentSchemaId(wanted):
-            return "current schema id", base.current_schema_id, wanted
-        case AssertLastAssignedPartitionId(wanted):
-            return "last partition field id", base.last_partition_id, wanted
-        case AssertDefaultSpecId(wanted):
-            return "default spec id", base.default_spec_id, wanted
-        case AssertDefaultSortOrderId(wanted):
-            return "default sort order id", base.default_sort_order_id, wanted
+        case AssertLastAssignedFieldId(expected):
+            return "last column id", base.last_column_id, expected
+        case AssertCurrentSchemaId(expected):
+            return "current schema id", base.current_schema_id, expected
+        case AssertLastAssignedPartitionId(expected):
+            return "last partition field id", base.last_partition_id, expected
+        case AssertDefaultSpecId(expected):
+            return "default spec id", base.default_spec_id, expected
+        case AssertDefaultSortOrderId(expected):
+            return "default sort order id", base.default_sort_order_id, expected
         case _:
             raise InvalidRequestError(f"Cannot require {type(requirement).__name__} of a table")
 

@@ -1,7 +1,8 @@
-"""What each update does to a table's metadata, one function for each kind.
+"""The effect of each update on a table's metadata, one function for each type.
 
-A step takes a draft and leaves it changed, or leaves it alone where the update changes nothing. What holds of the
-result as a whole is the business of `changes/apply.py`.
+A step changes the draft, or leaves it alone if the update changes nothing. Invariants of the whole result are checked
+by
+`changes/apply.py`.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ from frazil.spec.upgrade import upgrade_table_metadata
 from frazil.spec.versions import DEFAULT, Feature, check_feature, check_schema_allowed, check_version
 
 _NONE_YET = -1
-"""Stands in a table that is being created for ids that its updates have not set yet."""
+"""Placeholder, in a table that is being created, for IDs that its updates have not set yet."""
 
 
 @dataclass(slots=True)
 class Draft:
-    """The metadata as far as the updates have come, and what they did that the end has to know."""
+    """The metadata after the updates applied so far, and what the final checks need to know about them."""
 
     metadata: TableMetadata
     last_added: dict[str, int] = field(default_factory=dict)
@@ -49,18 +50,18 @@ class Draft:
         """Replace fields of the metadata."""
         self.metadata = replace(self.metadata, **fields)
 
-    def id_or_last_added(self, what: str, given_id: int) -> int:
-        """Return an id, or what LAST_ADDED stands for."""
-        if given_id != LAST_ADDED:
-            return given_id
-        found = self.last_added.get(what)
-        if found is None:
-            raise InvalidRequestError(f"Cannot use the {what} added last: this change has added none")
-        return found
+    def id_or_last_added(self, what: str, requested_id: int) -> int:
+        """Return an ID, with LAST_ADDED resolved."""
+        if requested_id != LAST_ADDED:
+            return requested_id
+        last_id = self.last_added.get(what)
+        if last_id is None:
+            raise InvalidRequestError(f"Cannot use the {what} added last: this change added none")
+        return last_id
 
 
 def empty_metadata(updates: Sequence[TableUpdate]) -> TableMetadata:
-    """Return metadata with nothing in it; its version is the first one asked for, since none can be taken back."""
+    """Return empty metadata in the first requested format version, since versions cannot be lowered later."""
     versions = (update.format_version for update in updates if isinstance(update, change.UpgradeFormatVersion))
     return TableMetadata(
         format_version=check_version(next(versions, DEFAULT)),
@@ -79,10 +80,10 @@ def empty_metadata(updates: Sequence[TableUpdate]) -> TableMetadata:
 
 
 def carry_out(draft: Draft, update: TableUpdate) -> None:
-    """Change the draft as an update asks."""
+    """Apply an update to the draft."""
     step = _STEPS.get(type(update))
     if step is None:
-        raise InvalidRequestError(f"Cannot change a table by {type(update).__name__}: that is not an update of tables")
+        raise InvalidRequestError(f"Cannot change a table by {type(update).__name__}: it is not an update of tables")
     step(draft, update)
 
 
@@ -113,21 +114,21 @@ def _set_properties(draft: Draft, update: change.SetProperties) -> None:
     for name, value in update.updates.items():
         if name in RESERVED_PROPERTIES:
             raise InvalidPropertyError(
-                f"Cannot set the property {name}: it is reserved for the table's own metadata",
-                hint="The format version changes by an upgrade, the others by what they describe.",
+                f"Cannot set the property {name}: it is reserved for the table's metadata",
+                hint="Change the format version by an upgrade; the others follow the table's state.",
             )
         if not isinstance(name, str) or not isinstance(value, str):
-            raise InvalidPropertyError(f"Cannot set the property {name!r} to {value!r}: both are text")
+            raise InvalidPropertyError(f"Cannot set the property {name!r} to {value!r}: both must be text")
     merged = {**draft.metadata.properties, **update.updates}
     if merged != draft.metadata.properties:
         draft.set(properties=FrozenMap(merged))
 
 
 def _remove_properties(draft: Draft, update: change.RemoveProperties) -> None:
-    gone = set(update.removals)
-    if gone & draft.metadata.properties.keys():
-        left = {name: value for name, value in draft.metadata.properties.items() if name not in gone}
-        draft.set(properties=FrozenMap(left))
+    removed = set(update.removals)
+    if removed & draft.metadata.properties.keys():
+        remaining = {name: value for name, value in draft.metadata.properties.items() if name not in removed}
+        draft.set(properties=FrozenMap(remaining))
 
 
 # Schemas
@@ -138,7 +139,7 @@ def _add_schema(draft: Draft, update: change.AddSchema) -> None:
     check_schema_allowed(update.schema, metadata.format_version)
     if update.last_column_id is not None and update.last_column_id < metadata.last_column_id:
         raise InvalidRequestError(
-            f"Cannot add a schema with last_column_id {update.last_column_id}: the table has given out ids up to "
+            f"Cannot add a schema with last_column_id {update.last_column_id}: the table has assigned IDs up to "
             f"{metadata.last_column_id}"
         )
     last_column_id = max(metadata.last_column_id, update.schema.highest_field_id, update.last_column_id or 0)
@@ -154,7 +155,7 @@ def _add_schema(draft: Draft, update: change.AddSchema) -> None:
 
 
 def _schema_at_hand(metadata: TableMetadata) -> Schema:
-    """Return the current schema; of a table that is being created and has none yet, the one that was added last."""
+    """Return the current schema, or the last added one if a new table has none yet."""
     if metadata.current_schema_id == _NONE_YET and metadata.schemas:
         return metadata.schemas[-1]
     return metadata.current_schema
@@ -170,10 +171,10 @@ def _set_current_schema(draft: Draft, update: change.SetCurrentSchema) -> None:
 def _remove_schemas(draft: Draft, update: change.RemoveSchemas) -> None:
     if draft.metadata.current_schema_id in update.schema_ids:
         raise InvalidRequestError(f"Cannot remove schema {draft.metadata.current_schema_id}: it is the current one")
-    gone = draft.metadata.schemas_by_id.keys() & set(update.schema_ids)
-    if gone:
-        draft.removed_schema_ids |= gone
-        draft.set(schemas=tuple(schema for schema in draft.metadata.schemas if schema.schema_id not in gone))
+    removed = draft.metadata.schemas_by_id.keys() & set(update.schema_ids)
+    if removed:
+        draft.removed_schema_ids |= removed
+        draft.set(schemas=tuple(schema for schema in draft.metadata.schemas if schema.schema_id not in removed))
 
 
 # Partition specs and sort orders
@@ -205,7 +206,7 @@ def _add_spec(draft: Draft, update: change.AddPartitionSpec) -> None:
 
 
 def _check_field_ids(metadata: TableMetadata, spec: PartitionSpec) -> None:
-    """Refuse a field whose id means another field in an older spec: manifests of both would be read wrongly."""
+    """Refuse a field whose ID has another meaning in an older spec, since manifests of both would be misread."""
     for partition_field in spec.fields:
         others = [
             old
@@ -216,8 +217,8 @@ def _check_field_ids(metadata: TableMetadata, spec: PartitionSpec) -> None:
         if others and not any(_means_the_same(partition_field, old) for old in others):
             raise InvalidRequestError(
                 f"Cannot add the partition field [{partition_field}]: "
-                f"the id {partition_field.field_id} is that of [{others[-1]}]",
-                hint=f"New partition fields have ids above {metadata.last_partition_id}.",
+                f"the ID {partition_field.field_id} belongs to [{others[-1]}]",
+                hint=f"New partition fields have IDs above {metadata.last_partition_id}.",
             )
 
 
@@ -238,13 +239,13 @@ def _set_default_spec(draft: Draft, update: change.SetDefaultSpec) -> None:
 def _remove_specs(draft: Draft, update: change.RemovePartitionSpecs) -> None:
     if draft.metadata.default_spec_id in update.spec_ids:
         raise InvalidRequestError(f"Cannot remove partition spec {draft.metadata.default_spec_id}: it is the default")
-    left = tuple(
+    remaining = tuple(
         partition_spec
         for partition_spec in draft.metadata.partition_specs
         if partition_spec.spec_id not in update.spec_ids
     )
-    if len(left) < len(draft.metadata.partition_specs):
-        draft.set(partition_specs=left)
+    if len(remaining) < len(draft.metadata.partition_specs):
+        draft.set(partition_specs=remaining)
 
 
 def _add_sort_order(draft: Draft, update: change.AddSortOrder) -> None:
@@ -273,7 +274,7 @@ def _set_default_sort_order(draft: Draft, update: change.SetDefaultSortOrder) ->
 
 
 def _list_unsorted(draft: Draft) -> None:
-    """Put the unsorted order into the list: it always exists, but some readers want to see it there."""
+    """Add the unsorted order to the list: it always exists, but some readers expect it there."""
     if all(sort_order.order_id != UNSORTED_ORDER_ID for sort_order in draft.metadata.sort_orders):
         draft.set(sort_orders=(UNSORTED, *draft.metadata.sort_orders))
 
@@ -287,13 +288,15 @@ def _add_snapshot(draft: Draft, update: change.AddSnapshot) -> None:
     if _NONE_YET in (metadata.default_sort_order_id, metadata.default_spec_id):
         raise InvalidRequestError(f"{what}: the table has no schema, partition spec and sort order yet")
     if metadata.snapshots.find_head(snapshot.snapshot_id) is not None:
-        raise InvalidRequestError(f"{what}: the table has a snapshot of that id")
+        raise InvalidRequestError(f"{what}: the table already has a snapshot with that ID")
     if snapshot.manifest_list is None:
         check_feature(metadata.format_version, Feature.INLINE_MANIFESTS)
     if metadata.format_version > 1 and snapshot.operation is None:
         raise InvalidRequestError(f"{what}: it has no summary with an {Summary.OPERATION}")
     if snapshot.schema_id is not None and snapshot.schema_id not in metadata.schemas_by_id:
-        raise CommitConflictError(f"{what}: its schema {snapshot.schema_id} is not, or no longer, one of the table's")
+        raise CommitConflictError(
+            f"{what}: its schema {snapshot.schema_id} does not exist in the table, or no longer exists"
+        )
     next_row_id = _next_row_id(metadata, snapshot, what)
     _check_sequence_number(metadata, snapshot, what)
     draft.added_snapshot_ids.add(snapshot.snapshot_id)
@@ -317,7 +320,7 @@ def _check_sequence_number(metadata: TableMetadata, snapshot: Snapshot, what: st
 
 
 def _next_row_id(metadata: TableMetadata, snapshot: Snapshot, what: str) -> int:
-    """Return the table's next row id once a snapshot has taken its share ("Snapshot Row IDs")."""
+    """Return the table's next row ID after a snapshot has taken its share ("Snapshot Row IDs")."""
     first = snapshot.first_row_id
     if metadata.format_version < 3:
         if first is not None or snapshot.added_rows is not None:
@@ -348,7 +351,7 @@ def _set_ref(draft: Draft, update: change.SetSnapshotRef) -> None:
         raise InvalidRequestError(f"Cannot make {MAIN_BRANCH!r} a tag: it is always a branch")
     if present is not None and present.type != ref.type:
         raise InvalidRequestError(
-            f"Cannot set {ref.type} {name!r}: there is a {present.type} of that name", hint="Drop it first."
+            f"Cannot set {ref.type} {name!r}: a {present.type} of that name exists", hint="Drop it first."
         )
     draft.set(refs=FrozenMap({**metadata.refs, name: ref}))
     if name == MAIN_BRANCH and metadata.current_snapshot_id != ref.snapshot_id:
@@ -358,27 +361,27 @@ def _set_ref(draft: Draft, update: change.SetSnapshotRef) -> None:
 def _remove_ref(draft: Draft, update: change.RemoveSnapshotRef) -> None:
     if update.ref_name not in draft.metadata.refs:
         return
-    left = {name: ref for name, ref in draft.metadata.refs.items() if name != update.ref_name}
-    draft.set(refs=FrozenMap(left))
+    remaining = {name: ref for name, ref in draft.metadata.refs.items() if name != update.ref_name}
+    draft.set(refs=FrozenMap(remaining))
     if update.ref_name == MAIN_BRANCH:
         draft.set(current_snapshot_id=None)
 
 
 def _remove_snapshots(draft: Draft, update: change.RemoveSnapshots) -> None:
     metadata = draft.metadata
-    gone = metadata.snapshots.ids & set(update.snapshot_ids)
-    if not gone:
+    removed = metadata.snapshots.ids & set(update.snapshot_ids)
+    if not removed:
         return
-    draft.removed_snapshot_ids |= gone
+    draft.removed_snapshot_ids |= removed
     draft.set(
-        snapshots=metadata.snapshots.without(gone),
+        snapshots=metadata.snapshots.without(removed),
         statistics=tuple(
-            statistics_file for statistics_file in metadata.statistics if statistics_file.snapshot_id not in gone
+            statistics_file for statistics_file in metadata.statistics if statistics_file.snapshot_id not in removed
         ),
         partition_statistics=tuple(
             statistics_file
             for statistics_file in metadata.partition_statistics
-            if statistics_file.snapshot_id not in gone
+            if statistics_file.snapshot_id not in removed
         ),
     )
 
@@ -399,13 +402,13 @@ def _set_statistics(draft: Draft, update: change.SetStatistics) -> None:
 
 
 def _remove_statistics(draft: Draft, update: change.RemoveStatistics) -> None:
-    left = tuple(
+    remaining = tuple(
         statistics_file
         for statistics_file in draft.metadata.statistics
         if statistics_file.snapshot_id != update.snapshot_id
     )
-    if len(left) < len(draft.metadata.statistics):
-        draft.set(statistics=left)
+    if len(remaining) < len(draft.metadata.statistics):
+        draft.set(statistics=remaining)
 
 
 def _set_partition_statistics(draft: Draft, update: change.SetPartitionStatistics) -> None:
@@ -421,13 +424,13 @@ def _set_partition_statistics(draft: Draft, update: change.SetPartitionStatistic
 
 
 def _remove_partition_statistics(draft: Draft, update: change.RemovePartitionStatistics) -> None:
-    left = tuple(
+    remaining = tuple(
         statistics_file
         for statistics_file in draft.metadata.partition_statistics
         if statistics_file.snapshot_id != update.snapshot_id
     )
-    if len(left) < len(draft.metadata.partition_statistics):
-        draft.set(partition_statistics=left)
+    if len(remaining) < len(draft.metadata.partition_statistics):
+        draft.set(partition_statistics=remaining)
 
 
 def _add_key(draft: Draft, update: change.AddEncryptionKey) -> None:
@@ -436,19 +439,19 @@ def _add_key(draft: Draft, update: change.AddEncryptionKey) -> None:
     for encryption_key in draft.metadata.encryption_keys:
         if encryption_key.key_id == key.key_id:
             if encryption_key != key:
-                raise InvalidRequestError(f"Cannot add encryption key {key.key_id!r}: there is another of that id")
+                raise InvalidRequestError(f"Cannot add encryption key {key.key_id!r}: another key with that ID exists")
             return
     draft.removed_key_ids.discard(key.key_id)
     draft.set(encryption_keys=(*draft.metadata.encryption_keys, key))
 
 
 def _remove_key(draft: Draft, update: change.RemoveEncryptionKey) -> None:
-    left = tuple(
+    remaining = tuple(
         encryption_key for encryption_key in draft.metadata.encryption_keys if encryption_key.key_id != update.key_id
     )
-    if len(left) < len(draft.metadata.encryption_keys):
+    if len(remaining) < len(draft.metadata.encryption_keys):
         draft.removed_key_ids.add(update.key_id)
-        draft.set(encryption_keys=left)
+        draft.set(encryption_keys=remaining)
 
 
 _STEPS: dict[type, Callable[[Draft, Any], None]] = {

@@ -1,8 +1,8 @@
-"""Changes to the metadata of tables and views, a value for each kind. The REST protocol's `TableUpdate`, `ViewUpdate`.
+"""Updates of table and view metadata, one class for each type. The REST protocol's `TableUpdate`, `ViewUpdate`.
 
-Between an action and the catalog on the write path: an action says what it wants as updates, together with
-what must still hold (`changes/requirements.py`); `changes/apply.py` turns them into new metadata. Names are
-the protocol's. Ids of `LAST_ADDED` mean whatever the updates before added last.
+They connect actions and catalogs on the write path: an action expresses its change as updates, together with what must
+still hold (`changes/requirements.py`); `changes/apply.py` turns them into new metadata. The names are those of the
+protocol. The ID `LAST_ADDED` refers to the object that the preceding updates added last.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from frazil.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from frazil.spec.view_metadata import ViewVersion
 
 LAST_ADDED: Final = -1
-"""Stands for the id of the schema, spec, sort order or view version that was added last."""
+"""Stands for the ID of the schema, spec, sort order or view version that was added last."""
 
 
 @dataclass(frozen=True, slots=True)
 class AssignUuid:
-    """Give a table or view its UUID; one that has another keeps it, and the change is refused."""
+    """Assign a table or view its UUID; refused if it has another one."""
 
     uuid: str
 
@@ -40,9 +40,9 @@ class UpgradeFormatVersion:
 
 @dataclass(frozen=True, slots=True)
 class AddSchema:
-    """Add a schema under the next id; one the table has keeps its id.
+    """Add a schema under the next ID; an existing one keeps its ID.
 
-    `last_column_id` is for columns that were given an id and dropped before the change was made.
+    `last_column_id` accounts for columns that were assigned an ID and dropped before the change was made.
     """
 
     schema: Schema
@@ -51,42 +51,42 @@ class AddSchema:
 
 @dataclass(frozen=True, slots=True)
 class SetCurrentSchema:
-    """Write new data with a schema."""
+    """Set the schema for new data."""
 
     schema_id: int = LAST_ADDED
 
 
 @dataclass(frozen=True, slots=True)
 class AddPartitionSpec:
-    """Add a partition spec under the next id; an equivalent one the table has keeps its id."""
+    """Add a partition spec under the next ID; an equivalent existing one keeps its ID."""
 
     spec: PartitionSpec
 
 
 @dataclass(frozen=True, slots=True)
 class SetDefaultSpec:
-    """Write new data under a partition spec."""
+    """Set the partition spec for new data."""
 
     spec_id: int = LAST_ADDED
 
 
 @dataclass(frozen=True, slots=True)
 class AddSortOrder:
-    """Add a sort order under the next id; an equal one the table has keeps its id."""
+    """Add a sort order under the next ID; an equal existing one keeps its ID."""
 
     sort_order: SortOrder
 
 
 @dataclass(frozen=True, slots=True)
 class SetDefaultSortOrder:
-    """Sort new data by an order."""
+    """Set the sort order for new data."""
 
     sort_order_id: int = LAST_ADDED
 
 
 @dataclass(frozen=True, slots=True)
 class AddSnapshot:
-    """Add a snapshot; nothing leads to it before a branch or tag is set to it."""
+    """Add a snapshot; it is not visible until a branch or tag is set to it."""
 
     snapshot: Snapshot
 
@@ -101,7 +101,7 @@ class SetSnapshotRef:
 
 @dataclass(frozen=True, slots=True)
 class RemoveSnapshots:
-    """Remove snapshots; those that are gone already are no error, those that a reference names are."""
+    """Remove snapshots; missing ones are ignored, those that a reference names are refused."""
 
     snapshot_ids: tuple[int, ...]
 
@@ -111,14 +111,14 @@ class RemoveSnapshots:
 
 @dataclass(frozen=True, slots=True)
 class RemoveSnapshotRef:
-    """Remove a branch or tag; one that is gone already is no error."""
+    """Remove a branch or tag; a missing one is ignored."""
 
     ref_name: str
 
 
 @dataclass(frozen=True, slots=True)
 class SetLocation:
-    """Put new files elsewhere."""
+    """Set the location for new files."""
 
     location: str
 
@@ -135,47 +135,47 @@ class SetProperties:
 
 @dataclass(frozen=True, slots=True)
 class RemoveProperties:
-    """Remove properties; those that are not set are no error."""
+    """Remove properties; missing ones are ignored."""
 
     removals: tuple[str, ...]
 
     def __post_init__(self) -> None:
         if isinstance(self.removals, str):
-            raise InvalidRequestError(f"Cannot remove the properties {self.removals!r}: give a list of names")
+            raise InvalidRequestError(f"Cannot remove the properties {self.removals!r}: pass a list of names")
         object.__setattr__(self, "removals", tuple(self.removals))
 
 
 @dataclass(frozen=True, slots=True)
 class SetStatistics:
-    """Set the statistics file of the snapshot it names."""
+    """Set the statistics file of the snapshot that it names."""
 
     statistics: StatisticsFile
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveStatistics:
-    """Forget the statistics file of a snapshot; none is no error."""
+    """Remove the statistics file of a snapshot, if any, from the metadata."""
 
     snapshot_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class SetPartitionStatistics:
-    """Set the partition statistics file of the snapshot it names."""
+    """Set the partition statistics file of the snapshot that it names."""
 
     partition_statistics: PartitionStatisticsFile
 
 
 @dataclass(frozen=True, slots=True)
 class RemovePartitionStatistics:
-    """Forget the partition statistics file of a snapshot; none is no error."""
+    """Remove the partition statistics file of a snapshot, if any, from the metadata."""
 
     snapshot_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class RemovePartitionSpecs:
-    """Remove partition specs that no manifest uses; whoever asks has looked."""
+    """Remove partition specs that no manifest uses, which the caller has checked."""
 
     spec_ids: tuple[int, ...]
 
@@ -185,7 +185,7 @@ class RemovePartitionSpecs:
 
 @dataclass(frozen=True, slots=True)
 class RemoveSchemas:
-    """Remove schemas that no snapshot names."""
+    """Remove schemas that no snapshot uses."""
 
     schema_ids: tuple[int, ...]
 
@@ -202,21 +202,21 @@ class AddEncryptionKey:
 
 @dataclass(frozen=True, slots=True)
 class RemoveEncryptionKey:
-    """Remove an encryption key; one that is gone already is no error, one in use is."""
+    """Remove an encryption key; a missing one is ignored, one in use is refused."""
 
     key_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class AddViewVersion:
-    """Add a version of a view under its id or the next; the same definition keeps its id."""
+    """Add a version of a view under its ID or the next one; an existing definition keeps its ID."""
 
     view_version: ViewVersion
 
 
 @dataclass(frozen=True, slots=True)
 class SetCurrentViewVersion:
-    """Make a version of a view the one that queries use."""
+    """Set the version of a view that queries use."""
 
     view_version_id: int = LAST_ADDED
 
@@ -246,7 +246,7 @@ TableUpdate: TypeAlias = (
     | AddEncryptionKey
     | RemoveEncryptionKey
 )
-"""What may change a table."""
+"""The updates of tables."""
 
 ViewUpdate: TypeAlias = (
     AssignUuid
@@ -258,7 +258,7 @@ ViewUpdate: TypeAlias = (
     | AddViewVersion
     | SetCurrentViewVersion
 )
-"""What may change a view."""
+"""The updates of views."""
 
 Update: TypeAlias = TableUpdate | ViewUpdate
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from frazil.query.engine import split_statements
-from frazil.spec.token_cursor import BROKEN, Token
-from frazil.sql.tokens import cut_tokens
+from frazil.text.tokens import BROKEN, Token, cut_tokens, without_hints
 
 _OPENS_ANYWHERE = frozenset({"BEGIN", "CASE"})
 _OPENS_A_STATEMENT = frozenset({"IF", "WHILE", "LOOP", "REPEAT", "FOR"})
@@ -27,7 +26,7 @@ def cut_statements(text: str) -> tuple[list[Statement], str]:
     last: Token | None = None
     depth = 0
     rest = 0
-    for token in cut_tokens(text):
+    for token in without_hints(cut_tokens(text)):
         if token.kind == BROKEN:
             break
         if token.is_mark(";") and depth == 0:
@@ -46,7 +45,7 @@ def cut_statements(text: str) -> tuple[list[Statement], str]:
 def all_statements(text: str) -> list[Statement]:
     """Return every statement of a text; the last one does not need a semicolon."""
     statements, rest = cut_statements(text)
-    tokens = list(cut_tokens(rest))
+    tokens = list(without_hints(cut_tokens(rest)))
     if tokens:
         line = text.count("\n", 0, len(text) - len(rest) + tokens[0].start) + 1
         statements.append(Statement(rest[tokens[0].start :].rstrip(), line))

@@ -1,1 +1,1 @@
-"""The console: a lake in the browser, beside the REST server and in its process. The command is in `cli/`."""
+"""The console: a web interface for a lake, in the process of the REST server. The command is in `cli/`."""

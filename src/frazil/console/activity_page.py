@@ -1,4 +1,4 @@
-"""Streams and maintenance: how often and by whom a table is committed to, what maintenance did, what clients told."""
+"""Streams and maintenance: the frequency and authors of commits, past maintenance, and clients' reports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _APPLICATION_KEYS: Final = (APPLICATION, "spark.app.id", "app-id", "flink.job-id
 
 @dataclass(slots=True)
 class Writer:
-    """Who commits: how often, and when last."""
+    """A writer of a table: the number and times of its commits."""
 
     name: str
     commits: int = 0
@@ -35,7 +35,7 @@ class Writer:
 
     @property
     def per_minute(self) -> float | None:
-        """Commits a minute between the first and the last."""
+        """Commits per minute between the first and the last."""
         span = self.last_ms - self.first_ms
         return None if self.commits < 2 or span <= 0 else (self.commits - 1) * 60_000 / span
 
@@ -68,12 +68,12 @@ def activity_page(visit: Visit) -> Answer:
 
 
 def is_maintenance(line: HistoryLine) -> bool:
-    """Return whether a snapshot only rewrote files: rows stayed as they were."""
+    """Return whether a snapshot only rewrote files, without changing rows."""
     return line.snapshot.operation == Operation.REPLACE
 
 
 def _readers(metadata: TableMetadata) -> list[tuple[str, int, int | None]]:
-    """Return streams that read the table and are guarded: each with the snapshot it is at, and how many came since."""
+    """Return the guarded streams of the table, each with its snapshot and the number of snapshots since."""
     current = metadata.current_snapshot_id
     line = (
         {}
@@ -93,13 +93,13 @@ def _rate(snapshots: list[Snapshot], now_ms: int, span_ms: int) -> int:
 
 
 def _writers(snapshots: list[Snapshot]) -> list[Writer]:
-    found: dict[str, Writer] = {}
+    writers: dict[str, Writer] = {}
     operations: dict[str, dict[str, int]] = {}
     for snapshot in snapshots:
         facts: Mapping[str, str] = snapshot.summary or {}
         application = next((facts[key] for key in _APPLICATION_KEYS if key in facts), None)
-        name = " · ".join(text for text in (engine_of(snapshot), application) if text) or "not told"
-        writer = found.setdefault(name, Writer(name, first_ms=snapshot.timestamp_ms))
+        name = " · ".join(text for text in (engine_of(snapshot), application) if text) or "unknown"
+        writer = writers.setdefault(name, Writer(name, first_ms=snapshot.timestamp_ms))
         writer.commits += 1
         writer.first_ms, writer.last_ms = (
             min(writer.first_ms, snapshot.timestamp_ms),
@@ -107,14 +107,14 @@ def _writers(snapshots: list[Snapshot]) -> list[Writer]:
         )
         counts = operations.setdefault(name, {})
         counts[snapshot.operation or "none"] = counts.get(snapshot.operation or "none", 0) + 1
-    for name, writer in found.items():
+    for name, writer in writers.items():
         writer.operations = ", ".join(f"{count} {operation}" for operation, count in sorted(operations[name].items()))
-    return sorted(found.values(), key=lambda writer: -writer.last_ms)[:MAX_RUNS]
+    return sorted(writers.values(), key=lambda writer: -writer.last_ms)[:MAX_RUNS]
 
 
 def _metric(report: Mapping[str, Any], name: str) -> int:
-    found = report.get("metrics")
-    value = found.get(name) if isinstance(found, Mapping) else None
+    metrics = report.get("metrics")
+    value = metrics.get(name) if isinstance(metrics, Mapping) else None
     number = value.get("value") if isinstance(value, Mapping) else None
     return number if isinstance(number, int) and not isinstance(number, bool) else 0
 

@@ -1,14 +1,14 @@
-"""The console as an ASGI application: from a path to a page.
+"""The console as an ASGI application: dispatches paths to pages.
 
     GET  /                            every table of the lake
-    GET  /tables/db.t                 one table: at a glance, with what its health says
-    GET  /tables/db.t/history         and diff, files, file, schema, rows, explain, activity
-    POST /tables/db.t/maintain/NAME   a dry run, or a run where the console may write; leads to /runs/ID
+    GET  /tables/db.t                 one table: an overview with its health
+    GET  /tables/db.t/history         also diff, files, file, schema, rows, explain, activity
+    POST /tables/db.t/maintain/NAME   a dry run, or a run if the console may write; redirects to /runs/ID
     GET  /sql                         queries in this process
     GET  /views/db.v                  one view
     GET  /assets/NAME                 styles and script, from the package
 
-Paths are stable: they are shared. Names are one segment, escaped. What blocks runs in the server's threads.
+Paths are stable, since they are shared. A name is one escaped segment. Blocking work runs in the server's threads.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from frazil.console import (
     table_page,
     view_page,
 )
-from frazil.console.guard import OWN_HEADERS, Guard, NotKnown, is_own
+from frazil.console.guard import OWN_HEADERS, Guard, Unauthenticated, is_own
 from frazil.console.jobs import Jobs, reason_of
 from frazil.console.lake_figures import LakeFigures
 from frazil.console.visit import Console, Visit, html_answer, make_templates
@@ -75,14 +75,14 @@ PAGES: Final[Mapping[tuple[str, str], Page]] = {
     ("GET", "sql"): sql_page.sql_page,
     ("GET", "views/*"): view_page.view_page,
 }
-"""Pages by method and path; a star is one segment, which the page is given."""
+"""Pages by method and path; a star matches one segment, which is passed to the page."""
 
 
 @contextmanager
 def console_routes(service: Service, *, may_write: bool) -> Iterator[Sequence[BaseRoute]]:
-    """Open a console beside a service, for as long as it is served."""
+    """Run a console beside a service, as long as it is served."""
     console = make_console(service, may_write=may_write)
-    # Threads that decode manifests give way to those that answer sooner than Python's five milliseconds.
+    # A shorter switch interval than Python's five milliseconds, so that decoding threads do not delay quick responses.
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
     console.threads.submit(lake_page.begin, console)
@@ -94,12 +94,12 @@ def console_routes(service: Service, *, may_write: bool) -> Iterator[Sequence[Ba
 
 
 def read_only(what: str) -> InvalidRequestError:
-    """Return the error for what a console that only shows is not used for."""
+    """Return the error for actions that a read-only console does not allow."""
     return InvalidRequestError(f"Cannot {what}: the console was started without --write")
 
 
 def make_console(service: Service, *, may_write: bool) -> Console:
-    """Return a console over what a service serves; without `may_write`, nothing that it has can change a table."""
+    """Return a console over a service; without `may_write`, it has no way to change a table."""
     catalog: Catalog = service.catalog
     if not may_write and not isinstance(catalog, ReadOnlyCatalog):
         catalog = ReadOnlyCatalog(catalog, read_only)
@@ -111,18 +111,18 @@ def make_console(service: Service, *, may_write: bool) -> Console:
         Guard(service),
         Jobs(),
         LakeFigures(catalog),
-        make_templates(f"{installed_version('frazil')}-{_print_of_assets()}"),
+        make_templates(f"{installed_version('frazil')}-{_fingerprint_of_assets()}"),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class ConsoleApp:
-    """The console."""
+    """The console as an application."""
 
     console: Console
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Respond to one request."""
         if scope["type"] != "http":
             return
         exchange = Exchange(scope, receive, send)
@@ -156,7 +156,7 @@ class ConsoleApp:
             return sign_in.sign_in(visit, method, is_secure=exchange.is_encrypted)
         try:
             visit.caller, visit.is_known = guard.caller_of(headers), True
-        except NotKnown:
+        except Unauthenticated:
             if method == "GET" and "token" in exchange.query:
                 opened = sign_in.sign_in_by_address(
                     visit, path, exchange.query["token"], is_secure=exchange.is_encrypted
@@ -182,33 +182,33 @@ class ConsoleApp:
 
 
 def find_page(method: str, parts: list[str]) -> tuple[Page, tuple[str, ...]]:
-    """Return the page of a path, and what stands for the stars."""
-    for (known, pattern), page in PAGES.items():
-        wanted = pattern.split("/")
-        if known == method and len(wanted) == len(parts):
-            pairs = list(zip(wanted, parts, strict=True))
+    """Return the page of a path, and the segments that match its stars."""
+    for (page_method, pattern), page in PAGES.items():
+        template = pattern.split("/")
+        if page_method == method and len(template) == len(parts):
+            pairs = list(zip(template, parts, strict=True))
             if all(step in ("*", other) for step, other in pairs) and not (pattern and "" in parts):
                 return page, tuple(other for step, other in pairs if step == "*")
-    raise NotFoundError("Cannot find the page: there is none at this address")
+    raise NotFoundError("Cannot find the page: the address does not exist")
 
 
 def asset(name: str, *, is_fixed: bool) -> Answer:
-    """Return a file of the package."""
+    """Return an asset of the package."""
     if name not in ASSETS:
-        raise NotFoundError("Cannot find the file: there is none of that name")
-    kept = "public, max-age=31536000, immutable" if is_fixed else "no-cache"
-    headers = {"content-type": f"{ASSETS[name]}; charset=utf-8", "cache-control": kept}
+        raise NotFoundError("Cannot find the file: it does not exist")
+    caching = "public, max-age=31536000, immutable" if is_fixed else "no-cache"
+    headers = {"content-type": f"{ASSETS[name]}; charset=utf-8", "cache-control": caching}
     return Answer(200, _read_asset(name), headers)
 
 
 @cache
 def _read_asset(name: str) -> bytes:
-    """Return a file of the package; the colours of pictures are part of the styles."""
+    """Read an asset of the package; the styles include the colours of pictures."""
     body = (files("frazil.console") / "assets" / name).read_bytes()
     return STYLE.encode() + body if name == "console.css" else body
 
 
-def _print_of_assets() -> str:
+def _fingerprint_of_assets() -> str:
     return hashlib.sha256(b"\0".join(_read_asset(name) for name in sorted(ASSETS))).hexdigest()[:12]
 
 

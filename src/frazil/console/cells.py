@@ -1,4 +1,4 @@
-"""Values as cells of a page: short text, whatever the value is."""
+"""Values as cells of a page: short text for any value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_COLUMNS: Final = 100
 
 
 def cell_text(value: Any) -> str | None:
-    """Return a value as text, None for null."""
+    """Format a value as text; return None for null."""
     if value is None:
         return None
     text = value if isinstance(value, str) else _text(value)
@@ -40,7 +40,7 @@ def _plain(value: Any) -> Any:
 
 
 def rows_of(table: pa.Table) -> list[list[str | None]]:
-    """Return the rows of a table as texts; a value that Python has no form for is told as Arrow writes it."""
+    """Format the rows of a table as texts; values without a Python equivalent are formatted by Arrow."""
     columns = [_column(table.column(index)) for index in range(table.num_columns)]
     return [list(row) for row in zip(*columns, strict=True)] if columns else []
 
@@ -49,11 +49,11 @@ def _column(column: pa.ChunkedArray) -> list[str | None]:
     try:
         return [cell_text(value) for value in column.to_pylist()]
     except (ValueError, OverflowError, pa.ArrowException):
-        # A time beyond what Python's calendar has.
+        # A time beyond the range of Python's calendar.
         return [cell_text(str(scalar)) for scalar in column]
 
 
 def type_text(arrow_type: pa.DataType) -> str:
-    """Return a column's type, short."""
+    """Return a short name of a column's type."""
     text = str(arrow_type)
     return text if len(text) <= 40 else text[:39] + "…"

@@ -1,4 +1,4 @@
-"""What helps a table, as people run it: in SQL, in Python, in a shell, and from the console itself."""
+"""Remedies for a table's problems, as commands in SQL, Python and the shell, and as runs from the console."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from frazil.sql.type_names import escape
 from frazil.table.table import Table
 
 _OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {"equality-deletes": {"delete-file-threshold": "1"}}
-"""Options of a procedure, by the kind of problem that it is to deal with."""
+"""Options of a procedure by the kind of problem that it should solve."""
 _FLAGS: Final[Mapping[str, str]] = {"old-metadata-files": "old_metadata"}
-"""A keyword that is to be true, by the kind of problem."""
+"""A keyword to be set to true, by the kind of problem."""
 PROCEDURES: Final = (
     *("rewrite_data_files", "rewrite_position_delete_files", "rewrite_manifests"),
     *("expire_snapshots", "remove_orphan_files", "optimize"),
@@ -26,7 +26,7 @@ PROCEDURES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """A procedure with the arguments that a problem asks for."""
+    """A procedure with the arguments that a problem requires."""
 
     procedure: str
     kind: str = ""
@@ -38,11 +38,11 @@ class Remedy:
 
     @property
     def flag(self) -> str | None:
-        """A keyword that is true."""
+        """A keyword to be set to true."""
         return _FLAGS.get(self.kind)
 
     def texts(self, table: Identifier, warehouse: str) -> list[tuple[str, str]]:
-        """Return the commands: of each where it is typed, and its text."""
+        """Return the commands, each with the place where it is typed and its text."""
         name = quote_path(table)
         python = [f"{key.replace('-', '_')}={value}" for key, value in self.options.items()]
         call = [f"table => '{escape(name)}'"]
@@ -57,16 +57,16 @@ class Remedy:
         if self.flag is not None:
             python.append(f"{self.flag}=True")
             shell.append(f"--{self.flag.replace('_', '-')}")
-        found = [
+        commands = [
             ("Python", f"lake.table({name!r}).maintain.{self.procedure}({', '.join(python)})"),
             ("Shell", shlex.join(shell)),
         ]
         if self.flag is None and self.procedure != "optimize":
-            found.insert(0, ("SQL", f"CALL lake.system.{self.procedure}({', '.join(call)})"))
-        return found
+            commands.insert(0, ("SQL", f"CALL lake.system.{self.procedure}({', '.join(call)})"))
+        return commands
 
     def run(self, table: Table, *, dry_run: bool) -> Any:
-        """Run the procedure, or say what it would do."""
+        """Run the procedure, or report what it would do."""
         procedure: Callable[..., Any] = getattr(table.maintain, self.procedure)
         more: dict[str, Any] = {"options": dict(self.options)} if self.options else {}
         if self.flag is not None:
@@ -75,12 +75,12 @@ class Remedy:
 
 
 def remedy_of(problem: Problem) -> Remedy | None:
-    """Return what helps against a problem, where a procedure does."""
+    """Return the remedy for a problem, or None if no procedure helps."""
     return None if problem.procedure not in PROCEDURES else Remedy(problem.procedure, problem.kind)
 
 
 def named_remedy(procedure: str, problem: str) -> Remedy:
     """Return a procedure that may be run from a page, by its name."""
     if procedure not in PROCEDURES:
-        raise NotFoundError(f"Cannot run {procedure[:60]!r}: there is no such procedure here")
+        raise NotFoundError(f"Cannot run {procedure[:60]!r}: the console has no such procedure")
     return Remedy(procedure, problem if problem in _OPTIONS or problem in _FLAGS else "")

@@ -23,7 +23,7 @@ _SHARE_NAMES: Final = ("none", "below 1%", "1–10%", "10–30%", "30–60%", "6
 
 
 def files_page(visit: Visit) -> Answer:
-    """Show how the files of a state are spread."""
+    """Show the size distribution of a state's files."""
     table, partition = visit.table, visit.query.get("partition")
 
     def make() -> Html:
@@ -43,28 +43,28 @@ def files_page(visit: Visit) -> Answer:
     )
 
 
-def _figures(visit: Visit, found: FileFigures) -> Html:
+def _figures(visit: Visit, figures: FileFigures) -> Html:
     table = visit.table
-    steps = range(min(found.sizes), max(found.sizes) + 1) if found.sizes else range(0)
+    steps = range(min(figures.sizes), max(figures.sizes) + 1) if figures.sizes else range(0)
     sizes = [
         Bar(
             show_bytes(2**step),
-            {"append": found.sizes[step]},
-            f"{show_bytes(2**step)} to {show_bytes(2 ** (step + 1))}: {show_count(found.sizes[step])} files",
+            {"append": figures.sizes[step]},
+            f"{show_bytes(2**step)} to {show_bytes(2 ** (step + 1))}: {show_count(figures.sizes[step])} files",
         )
         for step in steps
     ]
     shares = [
         Bar(
             name,
-            {"none" if index == 0 else "delete": found.shares[index]},
-            f"{name}: {show_count(found.shares[index])} files",
+            {"none" if index == 0 else "delete": figures.shares[index]},
+            f"{name}: {show_count(figures.shares[index])} files",
         )
         for index, name in enumerate(_SHARE_NAMES)
     ]
-    parts = sorted(found.partitions.items(), key=lambda pair: -pair[1].bytes)
+    parts = sorted(figures.partitions.items(), key=lambda pair: -pair[1].bytes)
     middle = median(partition_figures.bytes for _, partition_figures in parts) if parts else 0
-    # The name of the only field is said once, above the map.
+    # The name of the only field is shown once, above the map.
     has_one_field = all(len(partition_spec.fields) <= 1 for partition_spec in table.metadata.partition_specs)
     drawn = [
         Tile(
@@ -79,9 +79,9 @@ def _figures(visit: Visit, found: FileFigures) -> Html:
     return visit.html(
         "files_figures.html",
         table=table,
-        found=found,
-        sizes=draw_bars(sizes, "Data files by size", width=WIDTH if found.delete_files else WIDE),
-        shares=draw_bars(shares, "Data files by deleted share") if found.delete_files else None,
+        found=figures,
+        sizes=draw_bars(sizes, "Data files by size", width=WIDTH if figures.delete_files else WIDE),
+        shares=draw_bars(shares, "Data files by deleted share") if figures.delete_files else None,
         field=parts[0][0].partition("=")[0] if parts and has_one_field else "",
         map=draw_map(drawn, "Partitions by size"),
         partitions=parts[:20],
@@ -95,24 +95,24 @@ def file_page(visit: Visit) -> Answer:
     """Show one file: its columns' bounds and counts, and its row groups."""
     table, choice = visit.table, visit.choice()
     path = visit.query.get("path", "")
-    found = find_file(table.state, path, choice)
-    if found is None:
+    file = find_file(table.state, path, choice)
+    if file is None:
         raise NotFoundError(
             f"Cannot show the file {path[:300]!r}: it is not in this state of {table.name}",
-            hint="A snapshot that had it may still be there: choose it in the history.",
+            hint="A snapshot that had it may still exist: choose it in the history.",
         )
-    metrics = found.pop("readable_metrics", None) or {}
+    metrics = file.pop("readable_metrics", None) or {}
     columns = [
         (name, value, cell_text(value["lower_bound"]), cell_text(value["upper_bound"]))
         for name, value in list(metrics.items())[:MAX_METRICS]
     ]
     facts: list[tuple[str, Any]] = [
         (key, cell_text(value))
-        for key, value in found.items()
+        for key, value in file.items()
         if value is not None and not key.endswith(("_counts", "_bounds", "_sizes"))
     ]
     layout, problem = None, None
-    if found["file_format"] == "PARQUET":
+    if file["file_format"] == "PARQUET":
         try:
             layout = read_parquet_layout(table.state.storage, path)
         except FrazilError as error:

@@ -1,13 +1,13 @@
-"""Who may see the console: requests that a page of another site may have sent are refused, and tokens are asked for.
+"""Protects the console: refuses requests that a page of another site may have sent, and requires tokens.
 
-    host       without secrets, the console answers under names of this machine only: another's name that leads here
-               (DNS rebinding) is refused
-    origin     a request that a browser says another site sent is refused, but for the navigation to a page: links can
-               be followed from anywhere
-    form       what changes something is a POST from a page of this console, with the token that its forms hold
-    session    with secrets, a cookie stands for a token that was typed in; scripts and other sites do not get it
+    host       without secrets, the console responds only under names of this machine: other names that resolve to it
+               (DNS rebinding) are refused
+    origin     a request that the browser marks as sent by another site is refused, except navigation to a page, since
+               links can be followed from anywhere
+    form       a change is a POST from a page of this console, with the token in its forms
+    session    with secrets, a cookie represents the token that was typed in; scripts and other sites cannot read it
 
-Pages load scripts and styles from here alone, are in no frame, and tell no other site where they are.
+Pages load scripts and styles only from this origin, cannot be framed, and send no referrer to other sites.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ OWN_HEADERS: Final[Mapping[str, str]] = {
 }
 
 
-class NotKnown(Exception):
-    """Nobody we know asks: they are shown where to type a token. Does not leave this room."""
+class Unauthenticated(Exception):
+    """The caller is not authenticated and is shown the sign-in page. Internal to this room."""
 
 
 @dataclass
@@ -58,36 +58,36 @@ class Guard:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def check_place(self, method: str, headers: Mapping[str, str]) -> None:
-        """Refuse what another site sent, and names that are not this machine's where no secret is asked for."""
+        """Refuse requests of other sites, and foreign host names if no secret is required."""
         check_origin(self.service, dict(headers))
         host, origin = headers.get("host", "").lower(), headers.get("origin")
         if origin is not None and origin.lower().partition("://")[2] != host:
-            raise AccessDeniedError("Cannot answer: the request is from a page of another site")
+            raise AccessDeniedError("Cannot respond: the request is from a page of another site")
         if not is_own(headers) and (method != "GET" or headers.get("sec-fetch-mode", "navigate") != "navigate"):
-            raise AccessDeniedError("Cannot answer: the request is from a page of another site")
+            raise AccessDeniedError("Cannot respond: the request is from a page of another site")
 
     def caller_of(self, headers: Mapping[str, str]) -> Caller:
-        """Return who asks: by a bearer token, by the cookie of a session, or anyone where no secret is asked for."""
+        """Authenticate by a bearer token or a session cookie; anyone is accepted if no secret is required."""
         if self.service.auth.is_open:
             return ANYONE
         if "authorization" in headers:
             try:
                 return self.service.auth.caller_of(headers["authorization"], self.service.now_seconds)
             except Denied:
-                raise NotKnown from None
+                raise Unauthenticated from None
         key = _cookie(headers)
         with self._lock:
-            found = self._sessions.get(key)
-        if found is None or time.monotonic() > found[1]:
-            raise NotKnown
-        return found[0]
+            session = self._sessions.get(key)
+        if session is None or time.monotonic() > session[1]:
+            raise Unauthenticated
+        return session[0]
 
     def begin_session(self, token: str) -> str:
-        """Return the value of a cookie for a token, or raise NotKnown."""
+        """Start a session for a token and return its cookie value; raise Unauthenticated for an invalid one."""
         try:
             caller = self.service.auth.caller_of(f"Bearer {token.strip()}", self.service.now_seconds)
         except Denied:
-            raise NotKnown from None
+            raise Unauthenticated from None
         key = secrets.token_urlsafe(32)
         with self._lock:
             self._sessions[key] = (caller, time.monotonic() + SESSION_SECONDS)
@@ -96,14 +96,16 @@ class Guard:
         return key
 
     def end_session(self, headers: Mapping[str, str]) -> None:
-        """Forget the session of a cookie."""
+        """End the session of a cookie."""
         with self._lock:
             self._sessions.pop(_cookie(headers), None)
 
     def check_form(self, form: Mapping[str, str]) -> None:
-        """Refuse a form that no page of this console held."""
+        """Refuse a form that does not come from a page of this console."""
         if not hmac.compare_digest(form.get("form_token", "").encode(), self.form_token.encode()):
-            raise AccessDeniedError("Cannot take the form: it is not from this console, or from before its start")
+            raise AccessDeniedError(
+                "Cannot accept the form: it is not from this console, or from before it was started"
+            )
 
     def may_write(self, caller: Caller) -> bool:
         """Return whether a caller may change tables at all."""
@@ -111,13 +113,13 @@ class Guard:
 
 
 def is_own(headers: Mapping[str, str]) -> bool:
-    """Return whether a request is from a page of this console, or typed in, as far as the browser says."""
+    """Return whether a request is from a page of this console or typed in, according to the browser."""
     return headers.get("sec-fetch-site", "none") in ("none", "same-origin")
 
 
 def _cookie(headers: Mapping[str, str]) -> str:
     try:
-        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
     except CookieError:
         return ""
-    return "" if found is None else found.value
+    return "" if cookie is None else cookie.value

@@ -1,4 +1,4 @@
-"""The history of a table on a graph of branches, and the difference of two snapshots."""
+"""The history of a table as a graph of branches, and the difference of two snapshots."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def history_page(visit: Visit) -> Answer:
 
 
 def difference_page(visit: Visit) -> Answer:
-    """Show what one snapshot has otherwise than another, the older one first."""
+    """Show the differences between two snapshots, relative to the older one."""
     table, metadata = visit.table, visit.table.metadata
     ids = [visit.number("from"), visit.number("to")]
     if ids[1] is None:
@@ -42,15 +42,15 @@ def difference_page(visit: Visit) -> Answer:
     if ids[0] is None and ids[1] is not None:
         ids[0] = metadata.snapshot(ids[1]).parent_snapshot_id
     if ids[0] is None or ids[1] is None:
-        raise InvalidRequestError("Cannot compare snapshots: two are needed", hint="Choose two in the history.")
+        raise InvalidRequestError("Cannot compare snapshots: two are required", hint="Choose two in the history.")
     before, after = (metadata.snapshot(snapshot_id) for snapshot_id in ids if snapshot_id is not None)
     if is_ancestor_of(metadata, before.snapshot_id, after.snapshot_id):
         before, after = after, before
-    found = table.difference(before.snapshot_id, after.snapshot_id)
+    difference = table.difference(before.snapshot_id, after.snapshot_id)
     key = (visit.state_key, before.snapshot_id, after.snapshot_id)
 
     def section(name: str, make: Callable[[Visit, Difference], Html]) -> PageSection:
-        return PageSection((name, key), f"difference of {table.name}", lambda: make(visit, found))
+        return PageSection((name, key), f"difference of {table.name}", lambda: make(visit, difference))
 
     return visit.page(
         "difference.html",
@@ -59,13 +59,13 @@ def difference_page(visit: Visit) -> Answer:
         table=table,
         before=before,
         after=after,
-        changes=found.schema,
+        changes=difference.schema,
         now_ms=visit.now_ms,
     )
 
 
-def _rows(visit: Visit, found: Difference) -> Html:
-    rows = found.rows
+def _rows(visit: Visit, difference: Difference) -> Html:
+    rows = difference.rows
     drawn = rows.rows.slice(0, SHOWN_ROWS)
     names = [
         column_name
@@ -84,5 +84,5 @@ def _rows(visit: Visit, found: Difference) -> Html:
     )
 
 
-def _files(visit: Visit, found: Difference) -> Html:
-    return visit.html("difference_files.html", files=found.files, limit=SHOWN_FILES)
+def _files(visit: Visit, difference: Difference) -> Html:
+    return visit.html("difference_files.html", files=difference.files, limit=SHOWN_FILES)

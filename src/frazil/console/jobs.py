@@ -1,7 +1,8 @@
-"""Work that takes longer than a page may: done once in a thread, told of while it goes on, kept for those who ask next.
+"""Slow work of pages: done once in a thread, with its progress shown, and its result cached.
 
-A page waits for its parts a moment. What is there by then is in the page; for the rest it has an empty element, and its
-script asks again. A key names the state that the work is of, so that a result is good as long as the key is asked for.
+A page waits briefly for its parts. Finished parts are included in the page; for the others it has an empty element, and
+its script polls them. A key names the state that the work is for, so that a result stays valid as long as it is
+requested.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ from frazil.serve.telemetry import LOG
 
 THREADS: Final = 4
 QUERY_THREADS: Final = 2
-"""Queries of users run on threads of their own, so that pages do not wait for them."""
+"""Queries of users run on separate threads, so that pages do not wait for them."""
 MAX_KEPT: Final = 200
 FAILED_SECONDS: Final = 5.0
-"""How long a failure is kept: what failed may be well by the next look."""
+"""How long a failure is cached: the next attempt may succeed."""
 
 
 class Job:
-    """One piece of work: it waits or goes on, or has a result, or failed."""
+    """One piece of work: pending, finished with a result, or failed."""
 
     def __init__(self, what: str) -> None:
         self.what = what
         self.text = what
-        """How far it is."""
+        """The progress."""
         self.result: Any = None
         self.error: Exception | None = None
         self.ended = 0.0
@@ -44,16 +45,16 @@ class Job:
         return self._done.is_set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the end, up to a time; return whether it has come."""
+        """Wait for the end for a limited time; return whether it has come."""
         return self._done.wait(max(seconds, 0))
 
     def run(self, make: Callable[[], Any]) -> None:
-        """Do the work; this is what threads run."""
+        """Do the work; called by a thread."""
         try:
             with showing(self.what, self):
                 self.result = make()
         except Exception as error:
-            # Whatever it is, it is told on the page and not lost with the thread.
+            # Whatever the error, it is shown on the page and not lost with the thread.
             self.error = error
             if not isinstance(error, FrazilError):
                 LOG.error("console: %s failed", self.what, exc_info=error)
@@ -61,48 +62,49 @@ class Job:
             self.ended = time.monotonic()
             self._done.set()
 
-    # A line of progress
+    # The interface of a progress line
 
     def show(self, text: str) -> None:
-        """Take how far the work is."""
+        """Set the progress text."""
         self.text = text
 
     def end(self, text: str) -> None:
-        """Take the last line."""
+        """Set the final text."""
         self.text = text
 
 
 class Jobs:
-    """The work of a console, by key."""
+    """The jobs of a console, by key."""
 
-    def __init__(self, threads: int = THREADS, kept: int = MAX_KEPT) -> None:
+    def __init__(self, threads: int = THREADS, max_jobs: int = MAX_KEPT) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="frazil-console")
         self._queries = ThreadPoolExecutor(QUERY_THREADS, thread_name_prefix="frazil-queries")
-        self._kept = kept
+        self._kept = max_jobs
         self._lock = threading.Lock()
         self._jobs: OrderedDict[Hashable, Job] = OrderedDict()
 
     def job(self, key: Hashable, what: str, make: Callable[[], Any], *, is_query: bool = False) -> Job:
-        """Return the work of a key; begin it if there is none."""
+        """Return the job of a key; start it if there is none."""
         with self._lock:
-            found = self._jobs.get(key)
-            if found is not None and not _is_stale(found):
+            existing = self._jobs.get(key)
+            if existing is not None and not _is_stale(existing):
                 self._jobs.move_to_end(key)
-                return found
+                return existing
             job = self._jobs[key] = Job(what)
             self._jobs.move_to_end(key)
-            for old in [key for key, known in self._jobs.items() if known.is_done][: len(self._jobs) - self._kept]:
+            finished = [other_key for other_key, other in self._jobs.items() if other.is_done]
+            for old in finished[: len(self._jobs) - self._kept]:
                 del self._jobs[old]
         (self._queries if is_query else self._pool).submit(job.run, make)
         return job
 
     def find(self, key: Hashable) -> Job | None:
-        """Return the work of a key, where it is known."""
+        """Return the job of a key, or None."""
         with self._lock:
             return self._jobs.get(key)
 
     def close(self) -> None:
-        """Begin nothing more, end queries, and wait for the rest."""
+        """Start nothing more, end queries, and wait for the rest."""
         self._queries.shutdown(wait=False, cancel_futures=True)
         end_queries()
         self._queries.shutdown(wait=True)
@@ -114,16 +116,16 @@ def _is_stale(job: Job) -> bool:
 
 
 def wait_for(jobs: Sequence[Job], seconds: float) -> None:
-    """Wait for several, up to a time for all of them."""
+    """Wait for several jobs, with a common time limit."""
     end = time.monotonic() + seconds
     for job in jobs:
         job.wait(end - time.monotonic())
 
 
 def reason_of(error: Exception) -> tuple[str, str | None]:
-    """Return what an error says to a person, and its hint; of one that is not frazil's, its kind alone."""
+    """Return an error's message and hint for users; for errors other than frazil's, only the type."""
     if isinstance(error, FrazilError):
         text = str(error)
         reason, _, _ = text.partition("\nHint: ")
         return reason, error.hint
-    return f"Cannot show this: the console met an error of its own ({type(error).__name__})", None
+    return f"Cannot show this: internal error of the console ({type(error).__name__})", None

@@ -1,8 +1,8 @@
-"""What the first page knows of each table: read from metadata in threads, kept by metadata file, which never changes.
+"""The figures of each table on the first page: read from metadata by threads, cached by metadata file.
 
-A look waits a moment and returns what is known by then; the rest follows when it is asked again. Figures come from the
-current snapshot's summary. Health is looked at table after table, once somebody asks for it; of tables with very many
-files it is shown on their own page only.
+A look-up waits briefly and returns what has been read so far; the rest follows when it is repeated. Figures come from
+the current snapshot's summary. Health is checked table by table once it is requested; for tables with very many files
+it is shown only on their own page.
 """
 
 from __future__ import annotations
@@ -23,49 +23,49 @@ from frazil.table.table_figures import TableFigures, figures_of
 
 THREADS: Final = 2
 AT_ONCE: Final = 25
-"""Tables that a thread looks at one after the other."""
+"""The number of tables that a thread reads one after the other."""
 PAUSE_SECONDS: Final = 1.0
 LOCATED_SECONDS: Final = 2.0
-"""How long a look counts of a catalog that can tell cheaply whether a table changed."""
+"""How long figures are valid if the catalog can tell cheaply whether a table changed."""
 FRESH_SECONDS: Final = 10.0
-"""How long figures count of a catalog that cannot tell cheaply whether a table changed."""
+"""How long figures are valid if the catalog cannot tell cheaply whether a table changed."""
 MAX_HEALTH_FILES: Final = 20_000
 MAX_KEPT: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True)
 class TableLine:
-    """A line of the first page: a table's figures, what health found, or why nothing is known."""
+    """A row of the first page: a table's figures, the kinds of its problems, or the error."""
 
     identifier: Identifier
     figures: TableFigures | None = None
     problems: tuple[str, ...] | None = None
-    """What health found, by kind; None where nobody looked yet."""
+    """The kinds of problems, or None if the health is unknown."""
     error: str | None = None
     is_pending: bool = False
     stamp: int = 0
-    """Grows with each thing that becomes known, so that a page can ask for what is new to it."""
+    """Increases with each update, so that a page can request only what is new."""
 
     @property
     def is_large(self) -> bool:
-        """Whether it has too many files to look at its health from the list."""
+        """Whether it has too many files for a health check from the list."""
         return self.figures is not None and (self.figures.files or 0) > MAX_HEALTH_FILES
 
 
 class LakeFigures:
-    """The figures of all tables of a catalog. Several threads may ask."""
+    """The figures of all tables of a catalog. Thread-safe."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._lock = threading.Lock()
         self._known: dict[Identifier, tuple[str | None, float, TableLine]] = {}
-        """By table: its metadata file, when it was looked at, and what was found."""
+        """By table: its metadata file, the time it was read, and its row."""
         self._pending: dict[Identifier, Future[None]] = {}
         self._pauses = 0
         self._may_read = threading.Event()
         self._may_read.set()
         self._health: dict[str, tuple[str, ...]] = {}
-        """What health found, by metadata file."""
+        """The kinds of problems by metadata file."""
         self._asked: set[str] = set()
         self._stamps: dict[Identifier, int] = {}
         self._stamp = 0
@@ -75,15 +75,15 @@ class LakeFigures:
     def look(
         self, tables: Sequence[Identifier], seconds: float, *, with_health: bool = False
     ) -> dict[Identifier, TableLine]:
-        """Return what is known of tables after a moment at most."""
+        """Return the rows of tables that are available within a time limit."""
         wait(self._begin(tables), seconds)
         answer = {}
         for table in tables:
-            known = self._known.get(table)
-            if known is None:
+            cached = self._known.get(table)
+            if cached is None:
                 answer[table] = TableLine(table, is_pending=True)
                 continue
-            location, _, line = known
+            location, _, line = cached
             problems = None if location is None else self._health.get(location)
             if problems is not None:
                 line = replace(line, problems=problems)
@@ -95,7 +95,7 @@ class LakeFigures:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Begin no further table inside: a page that is made now is to be there first."""
+        """Start reading no further tables within the block, so that a page that is being created is ready first."""
         with self._lock:
             self._pauses += 1
             self._may_read.clear()
@@ -108,28 +108,28 @@ class LakeFigures:
                     self._may_read.set()
 
     def keep_health(self, table: Identifier, location: str | None, problems: tuple[str, ...]) -> None:
-        """Take what a table's own page found."""
+        """Store the problems that a table's own page determined."""
         if location is not None:
             with self._lock:
                 self._health[location] = problems
                 self._note(table)
 
     def close(self) -> None:
-        """Begin nothing more."""
+        """Start nothing more."""
         self._threads.shutdown(wait=True, cancel_futures=True)
         self._health_thread.shutdown(wait=True, cancel_futures=True)
 
     def _begin(self, tables: Sequence[Identifier]) -> set[Future[None]]:
-        """Have tables looked at that were not lately, some at a time; return what to wait for."""
+        """Start reading tables without fresh figures, some at a time; return what to wait for."""
         now = time.monotonic()
         running: set[Future[None]] = set()
         to_read = []
         with self._lock:
             for table in tables:
-                future, known = self._pending.get(table), self._known.get(table)
+                future, cached = self._pending.get(table), self._known.get(table)
                 if future is not None:
                     running.add(future)
-                elif known is None or now - known[1] > (FRESH_SECONDS if known[0] is None else LOCATED_SECONDS):
+                elif cached is None or now - cached[1] > (FRESH_SECONDS if cached[0] is None else LOCATED_SECONDS):
                     to_read.append(table)
             for index in range(0, len(to_read), AT_ONCE):
                 group = to_read[index : index + AT_ONCE]
@@ -144,24 +144,24 @@ class LakeFigures:
             self._read(table)
 
     def _read(self, table: Identifier) -> None:
-        known, location = self._known.get(table), None
+        cached, location = self._known.get(table), None
         try:
             located = self._catalog.locate_table(table)
-            if known is not None and located is not None and known[0] == located:
-                line, location = known[2], located
+            if cached is not None and located is not None and cached[0] == located:
+                line, location = cached[2], located
             else:
                 loaded = self._catalog.load_table(table)
                 line = TableLine(table, figures_of(loaded))
                 location = None if located is None else loaded.metadata_location
         except Exception as error:
-            # One table that cannot be read leaves the others as they are.
+            # An unreadable table does not affect the others.
             line = TableLine(table, error=reason_of(error)[0])
         with self._lock:
             self._pending.pop(table, None)
             if len(self._known) >= MAX_KEPT:
                 self._known.clear()
             self._known[table] = (location, time.monotonic(), line)
-            if known is None or known[2] != line:
+            if cached is None or cached[2] != line:
                 self._note(table)
 
     def _note(self, table: Identifier) -> None:
@@ -179,9 +179,9 @@ class LakeFigures:
         try:
             self._may_read.wait(PAUSE_SECONDS)
             report = table_health(self._catalog.load_table(table), now_ms=self._catalog.now_ms())
-            found = tuple(problem.kind for problem in report.problems)
+            problem_kinds = tuple(problem.kind for problem in report.problems)
         except Exception:
-            found = ("unreadable",)
+            problem_kinds = ("unreadable",)
         with self._lock:
-            self._health[location] = found
+            self._health[location] = problem_kinds
             self._note(table)

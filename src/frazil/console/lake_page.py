@@ -1,4 +1,4 @@
-"""The first page: every table of the lake with its figures, to search and sort."""
+"""The first page: every table of the lake with its figures, for searching and sorting."""
 
 from __future__ import annotations
 
@@ -38,28 +38,28 @@ _KEYS: Final[dict[str, Callable[[TableLine], Any]]] = {
 
 
 def begin(console: Console) -> None:
-    """Begin to look at tables before anybody asks: the first page is to be as quick as the next."""
+    """Start reading tables before the first request, so that the first page is quick."""
     with suppress(FrazilError):
         console.figures.look(list(islice(console.lake.catalog.all_tables(), PAGE_TABLES)), 0)
 
 
 def lake_page(visit: Visit) -> Answer:
-    """Show the tables; figures that are not there in a moment follow, in parts that the script asks for."""
+    """Show the tables; figures that are not ready within a moment follow in parts requested by the script."""
     catalog = visit.lake.catalog
-    wanted = visit.text("q").lower()
-    tables = [table for table in catalog.all_tables() if wanted in name_text(table).lower()]
+    query = visit.text("q").lower()
+    tables = [table for table in catalog.all_tables() if query in name_text(table).lower()]
     if visit.query.get("part") == "figures":
         return _figures(visit, tables)
     sort, is_down = visit.text("sort").removeprefix("-"), visit.text("sort").startswith("-")
-    known = visit.console.figures.look(tables, PAGE_SECONDS) if sort in _KEYS else {}
+    cached = visit.console.figures.look(tables, PAGE_SECONDS) if sort in _KEYS else {}
     if sort in _KEYS:
-        tables.sort(key=lambda table: _order(known[table], sort), reverse=is_down)
-        tables.sort(key=lambda table: _KEYS[sort](known[table]) is None)
+        tables.sort(key=lambda table: _order(cached[table], sort), reverse=is_down)
+        tables.sort(key=lambda table: _KEYS[sort](cached[table]) is None)
     elif sort == "name" and is_down:
         tables.reverse()
     page = max(visit.number("page") or 1, 1)
     page_tables = tables[(page - 1) * PAGE_TABLES : page * PAGE_TABLES]
-    lines = [known.get(key) or found for key, found in visit.console.figures.look(page_tables, PAGE_SECONDS).items()]
+    lines = [cached.get(key) or line for key, line in visit.console.figures.look(page_tables, PAGE_SECONDS).items()]
     with visit.console.figures.paused():
         return _page(visit, lines, len(tables), page)
 
@@ -85,15 +85,15 @@ def _page(visit: Visit, lines: list[TableLine], total: int, page: int) -> Answer
 
 
 def row_of(visit: Visit, line: TableLine, largest: int, now_ms: int) -> Html:
-    """Return the row of a table; it is made once for what it says."""
+    """Return the markup of a table's row, cached by its content."""
     key = (line, largest, now_ms // 60_000)
-    kept = visit.console.rows
-    found = kept.get(key)
-    if found is None:
-        if len(kept) > MAX_ROWS_KEPT:
-            kept.clear()
-        found = kept[key] = visit.html("lake_row.html", one=line, largest=largest, now_ms=now_ms)
-    return found
+    row_cache = visit.console.rows
+    markup = row_cache.get(key)
+    if markup is None:
+        if len(row_cache) > MAX_ROWS_KEPT:
+            row_cache.clear()
+        markup = row_cache[key] = visit.html("lake_row.html", one=line, largest=largest, now_ms=now_ms)
+    return markup
 
 
 def _largest(lines: Iterable[TableLine]) -> int:
@@ -101,41 +101,41 @@ def _largest(lines: Iterable[TableLine]) -> int:
 
 
 def _order(line: TableLine, sort: str) -> Any:
-    found = _KEYS[sort](line)
-    return ("" if sort == "engine" else 0) if found is None else found
+    value = _KEYS[sort](line)
+    return ("" if sort == "engine" else 0) if value is None else value
 
 
 def _figures(visit: Visit, tables: list[Identifier]) -> Answer:
-    """Answer with the rows that are known by now, and how many are not."""
+    """Return the rows that are ready, and the number of pending ones."""
     page = max(visit.number("page") or 1, 1)
     page_tables = tables[(page - 1) * PAGE_TABLES : page * PAGE_TABLES]
     since = visit.number("since") or 0
-    found = visit.console.figures.look(page_tables, PART_SECONDS, with_health=True)
-    largest = _largest(found.values())
+    lines = visit.console.figures.look(page_tables, PART_SECONDS, with_health=True)
+    largest = _largest(lines.values())
     rows = {
         name_text(line.identifier): str(row_of(visit, line, largest, visit.now_ms))
-        for line in found.values()
+        for line in lines.values()
         if line.stamp > since
     }
     return json_answer(
         {
             "rows": rows,
-            "since": max((line.stamp for line in found.values()), default=0),
-            "ready": sum(not line.is_pending for line in found.values()),
-            "of": len(found),
+            "since": max((line.stamp for line in lines.values()), default=0),
+            "ready": sum(not line.is_pending for line in lines.values()),
+            "of": len(lines),
         }
     )
 
 
 def _views(visit: Visit) -> list[tuple[str, str]]:
-    found = []
+    views = []
     catalog = visit.lake.catalog
 
     def below(namespace: tuple[str, ...]) -> None:
         for inner in catalog.list_namespaces(namespace):
             for view in catalog.list_views(inner):
-                found.append((name_text(view), table_address(view).replace("/tables/", "/views/", 1)))
+                views.append((name_text(view), table_address(view).replace("/tables/", "/views/", 1)))
             below(inner)
 
     below(())
-    return found
+    return views

@@ -1,7 +1,8 @@
-"""Look inside: rows of a table under a filter, page by page, at any state; and what a filter prunes, as a picture."""
+"""The rows of a table under a filter, by page, at any state; and what a filter prunes, as a picture."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from frazil.table.scan import Scan
 
 PAGE_ROWS: Final = 50
 MAX_PAGES: Final = 200
-"""Rows are read from the first on: a later page costs all before it."""
+"""Rows are read from the beginning: a later page costs all those before it."""
 
 
 def rows_page(visit: Visit) -> Answer:
@@ -34,7 +35,7 @@ def rows_page(visit: Visit) -> Answer:
 
 
 def make_scan(visit: Visit) -> Scan:
-    """Return the scan that a page asks for: its filter, columns and state."""
+    """Return the scan of a page: its filter, columns and state."""
     choice = visit.choice()
     names = [piece.strip() for piece in visit.text("columns").split(",") if piece.strip()]
     return visit.table.scan(
@@ -49,23 +50,17 @@ def make_scan(visit: Visit) -> Scan:
 def _rows(visit: Visit, scan: Scan, page: int) -> Html:
     names = [field.name for field in scan.schema.fields]
     if len(names) > MAX_COLUMNS and scan.columns is None:
-        scan = visit.table.scan(
-            scan.predicate,
-            columns=names[:MAX_COLUMNS],
-            snapshot_id=scan.choice.snapshot_id,
-            as_of=scan.choice.as_of_ms,
-            ref=scan.choice.ref,
-        )
-    first, seen = (page - 1) * PAGE_ROWS, 0
-    found: list[pa.RecordBatch] = []
+        scan = replace(scan, columns=tuple(names[:MAX_COLUMNS]))
+    first, rows_seen = (page - 1) * PAGE_ROWS, 0
+    batches: list[pa.RecordBatch] = []
     for batch in scan.to_batches(batch_rows=1_000):
-        if seen + batch.num_rows > first:
-            start = max(first - seen, 0)
-            found.append(batch.slice(start, PAGE_ROWS + 1 - sum(batch.num_rows for batch in found)))
-        seen += batch.num_rows
-        if seen > first + PAGE_ROWS:
+        if rows_seen + batch.num_rows > first:
+            start = max(first - rows_seen, 0)
+            batches.append(batch.slice(start, PAGE_ROWS + 1 - sum(batch.num_rows for batch in batches)))
+        rows_seen += batch.num_rows
+        if rows_seen > first + PAGE_ROWS:
             break
-    lines = [row for batch in found for row in rows_of(batch)]
+    lines = [row for batch in batches for row in rows_of(batch)]
     return visit.html(
         "rows_table.html",
         names=scan.arrow_schema.names,

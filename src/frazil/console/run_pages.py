@@ -1,4 +1,4 @@
-"""Maintenance from a page: a dry run, or a run where the console may write; what came of it has a page of its own."""
+"""Maintenance from a page: a dry run, or a run if the console may write; the result has its own page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_ITEMS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A procedure that was begun from a page."""
+    """A procedure that was started from a page."""
 
     run_id: str
     table: Identifier
@@ -32,13 +32,14 @@ class Run:
 
 
 def begin_run(visit: Visit) -> Answer:
-    """Begin what a form asks for, and lead to its page."""
+    """Start the procedure of a form, and redirect to its page."""
     name, procedure = visit.names
     remedy = named_remedy(procedure, visit.form.get("kind", ""))
     is_dry = visit.form.get("how") != "run"
     if not is_dry and not visit.may_write:
         raise AccessDeniedError(
-            f"Cannot run {procedure}: the console may only look", hint="Start it with --write, and a token that writes."
+            f"Cannot run {procedure}: the console is read-only",
+            hint="Start it with --write, and use a token with write access.",
         )
     table = visit.lake.table(parse_name(name))
     run_id = secrets.token_hex(8)
@@ -56,17 +57,17 @@ def begin_run(visit: Visit) -> Answer:
 
 
 def run_page(visit: Visit) -> Answer:
-    """Show what came of a run, or how far it is."""
+    """Show the result of a run, or its progress."""
     run: Run | None = visit.console.runs.get(visit.names[0])
     if run is None:
-        raise NotFoundError("Cannot find the run: it is not known here any more", hint="The table's history tells.")
+        raise NotFoundError("Cannot find the run: it is no longer stored", hint="See the table's history.")
 
-    def ended() -> Html:
-        raise NotFoundError("Cannot find what came of the run: too many came after it")
+    def raise_displaced() -> Html:
+        raise NotFoundError("Cannot find the result of the run: it was displaced by later ones")
 
     return visit.page(
         "run.html",
-        {"result": PageSection(("run", run.run_id), "the run", ended)},
+        {"result": PageSection(("run", run.run_id), "the run", raise_displaced)},
         tab="activity",
         table=visit.lake.table(run.table),
         run=run,
@@ -76,7 +77,7 @@ def run_page(visit: Visit) -> Answer:
 
 
 def facts_of(result: Any) -> list[tuple[str, str]]:
-    """Return what a procedure answered as names and texts."""
+    """Return the result of a procedure as pairs of names and texts."""
     if is_dataclass(result) and not isinstance(result, type):
         return [(field.name.replace("_", " "), _shown(getattr(result, field.name))) for field in fields(result)]
     return [("result", _shown(result))]

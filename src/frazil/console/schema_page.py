@@ -1,4 +1,4 @@
-"""The schema of a table: its columns with what is known of their values, and every version of it."""
+"""The schema of a table: its columns with statistics of their values, and all its versions."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ MAX_CHANGES: Final = 30
 def schema_page(visit: Visit) -> Answer:
     """Show columns, the statistics of those on the page, and what each version changed."""
     table, metadata = visit.table, visit.table.metadata
-    schema, wanted = metadata.current_schema, visit.text("q").lower()
-    found = [field for field in schema.fields_by_id.values() if wanted in schema.name_of(field.field_id).lower()]
+    schema, query = metadata.current_schema, visit.text("q").lower()
+    matches = [field for field in schema.fields_by_id.values() if query in schema.name_of(field.field_id).lower()]
     page = max(visit.number("page") or 1, 1)
-    page_fields = found[(page - 1) * PAGE_COLUMNS : page * PAGE_COLUMNS]
+    page_fields = matches[(page - 1) * PAGE_COLUMNS : page * PAGE_COLUMNS]
     key = ("columns", visit.state_key, tuple(field.field_id for field in page_fields))
     return visit.page(
         "schema.html",
         {"columns": PageSection(key, f"columns of {table.name}", lambda: _columns(visit, schema, page_fields))},
         tab="schema",
         table=table,
-        total=len(found),
+        total=len(matches),
         page=page,
-        pages=-(-len(found) // PAGE_COLUMNS),
+        pages=-(-len(matches) // PAGE_COLUMNS),
         versions=_versions(visit),
     )
 
@@ -44,7 +44,7 @@ def _columns(visit: Visit, schema: Schema, page_fields: list[NestedField]) -> Ht
     measured_at, distinct = distinct_values(visit.table.metadata)
     lines: list[dict[str, Any]] = []
     for field in page_fields:
-        known = figures.get(field.field_id)
+        figure = figures.get(field.field_id)
         depth = len(schema.ancestors_of(field.field_id))
         lines.append(
             {
@@ -54,9 +54,9 @@ def _columns(visit: Visit, schema: Schema, page_fields: list[NestedField]) -> Ht
                 "is_simple": isinstance(field.field_type, PrimitiveType),
                 "is_key": field.field_id in schema.identifier_field_ids,
                 "type": cell_text(plain_type_name(field.field_type)),
-                "figures": known,
-                "lower": None if known is None else cell_text(known.lower),
-                "upper": None if known is None else cell_text(known.upper),
+                "figures": figure,
+                "lower": None if figure is None else cell_text(figure.lower),
+                "upper": None if figure is None else cell_text(figure.upper),
                 "distinct": distinct.get(field.field_id),
                 "default": cell_text(field.write_default),
             }
@@ -66,10 +66,10 @@ def _columns(visit: Visit, schema: Schema, page_fields: list[NestedField]) -> Ht
 
 def _versions(visit: Visit) -> list[dict[str, Any]]:
     schemas = visit.table.metadata.schemas
-    found: list[dict[str, Any]] = []
+    versions: list[dict[str, Any]] = []
     for index in range(len(schemas) - 1, max(len(schemas) - 1 - MAX_VERSIONS, -1), -1):
         changes = schema_changes(schemas[index - 1], schemas[index]) if index else []
-        found.append(
+        versions.append(
             {
                 "schema": schemas[index],
                 "is_current": schemas[index].schema_id == visit.table.metadata.current_schema_id,
@@ -78,4 +78,4 @@ def _versions(visit: Visit) -> list[dict[str, Any]]:
                 "is_first": index == 0,
             }
         )
-    return found
+    return versions

@@ -1,4 +1,4 @@
-"""Where a token is typed in, on a console that asks for one."""
+"""The sign-in page of a console that requires a token."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import html
 import re
 from typing import Final
 
-from frazil.console.guard import COOKIE, SESSION_SECONDS, NotKnown
+from frazil.console.guard import COOKIE, SESSION_SECONDS, Unauthenticated
 from frazil.console.visit import Visit, html_answer, redirect
 from frazil.pictures.markup import Html
 from frazil.serve.exchange import Answer
@@ -15,33 +15,33 @@ _OWN_PATH: Final = re.compile(r"/(?!/)[!-\[\]-~]*")
 
 
 def ask(visit: Visit, *, back: str, is_wrong: bool = False) -> Answer:
-    """Return the page that asks for a token; `back` is where to go after it."""
+    """Return the sign-in page; `back` is the page to continue to."""
     return html_answer(visit.html("sign_in.html", back=back, is_wrong=is_wrong), code=401)
 
 
 def sign_in(visit: Visit, method: str, *, is_secure: bool) -> Answer:
-    """Take a token, and lead back to the page that was asked for."""
+    """Accept a token, and redirect to the requested page."""
     back = visit.form.get("back", "/")
-    # Browsers drop tabs and line breaks, and take a backslash for a slash: either could lead to another site.
+    # Browsers drop tabs and line breaks, and treat a backslash as a slash: either could lead to another site.
     if not _OWN_PATH.fullmatch(back):
         back = "/"
     if method != "POST":
         return ask(visit, back="/")
     try:
         key = visit.console.guard.begin_session(visit.form.get("token", ""))
-    except NotKnown:
+    except Unauthenticated:
         return ask(visit, back=back, is_wrong=True)
     return redirect(back, _cookie(key, is_secure=is_secure))
 
 
 def sign_in_by_address(visit: Visit, path: str, token: str, *, is_secure: bool) -> Answer | None:
-    """Take the token of an address that the server printed, and lead to its page; None if the token is not valid.
+    """Accept the token of an address printed by the server, and redirect to its page; return None if it is invalid.
 
-    The page leads on by itself: a cookie of this site is not sent with a redirect that began at another.
+    The page redirects by itself, since a cookie is not sent with an HTTP redirect that began at another site.
     """
     try:
         key = visit.console.guard.begin_session(token)
-    except NotKnown:
+    except Unauthenticated:
         return None
     target = path if _OWN_PATH.fullmatch(path) else "/"
     page = f'<!doctype html><meta http-equiv="refresh" content="0;url={html.escape(target)}">'

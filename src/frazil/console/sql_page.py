@@ -1,6 +1,6 @@
 """SQL over the tables of the lake, for small results.
 
-Each query runs in a process of its own, which is ended at a deadline (`query/worker.py`).
+Each query runs in a separate process, which is killed at a deadline (`query/worker.py`).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ QUERY_SECONDS: Final = 30.0
 
 
 def sql_page(visit: Visit) -> Answer:
-    """Show a query and its answer. A query that another site's link holds is shown, and not run."""
+    """Show a query and its result. A query in a link from another site is shown but not run."""
     query = visit.text("q")
     tables = [name_text(table) for table in visit.lake.catalog.all_tables()]
     is_run = query != "" and visit.is_own
     parts = {}
     if is_run:
-        # The page's script asks for the answer of this very run.
+        # The page's script requests the result of this very run.
         run = visit.text("run") or secrets.token_hex(8)
         visit.query = {**visit.query, "run": run}
         parts["answer"] = PageSection(("sql", run, query), "the query", lambda: _answer(visit, query), is_query=True)

@@ -1,4 +1,4 @@
-"""What `frazil ui` starts: a server with a console, and the REST catalog of the same lake below `/v1/`."""
+"""Starts what `frazil ui` runs: a server with a console, and the REST catalog of the same lake below `/v1/`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def show(
     may_write: bool,
     on_ready: Callable[[str], None],
 ) -> None:
-    """Show a lake until a signal says to stop. Without `may_write`, clients of the catalog change nothing either."""
+    """Serve the console of a lake until a signal. Without `may_write`, REST clients cannot change anything either."""
     serve(
         catalog if may_write else ReadOnlyCatalog(catalog, read_only),
         listen=listen,

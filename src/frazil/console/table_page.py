@@ -1,4 +1,4 @@
-"""A table at a glance: its size, how it grew, what its health says and what to do about it."""
+"""The overview of a table: its size, its growth, its health and remedies for its problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One request to the console and the pages that answer it: what was asked, templates, and parts that may come later."""
+"""One request to the console and its response: parameters, templates, and parts that may follow later."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from frazil.visible_text import visible
 PAGE_SECONDS: Final = 0.2
 """How long a page waits for its parts."""
 PART_SECONDS: Final = 1.0
-"""How long a part that is asked for alone is waited for."""
+"""How long to wait for a part that is requested separately."""
 
 
 @dataclass
 class Console:
-    """One console: the lake it shows, and what its requests share."""
+    """One console: its lake, and the state shared by its requests."""
 
     service: Service
     lake: Lake
@@ -47,15 +47,15 @@ class Console:
     figures: LakeFigures
     templates: jinja2.Environment
     rows: dict[Any, Html] = field(default_factory=dict)
-    """Rows of the first page that were made, by what they say (`lake_page.py`)."""
+    """Cached rows of the first page, by content (`lake_page.py`)."""
     runs: dict[str, Any] = field(default_factory=dict)
-    """What was begun from pages, by id (`run_pages.py`)."""
+    """The runs started from pages, by ID (`run_pages.py`)."""
     threads: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(16, thread_name_prefix="frazil-pages")
     )
 
     def close(self) -> None:
-        """Wait for what goes on, and begin nothing more."""
+        """Wait for running work, and start nothing more."""
         self.threads.shutdown(cancel_futures=True)
         self.jobs.close()
         self.figures.close()
@@ -63,7 +63,7 @@ class Console:
 
 @dataclass(frozen=True, slots=True)
 class PageSection:
-    """A part of a page that takes its time: the key of its state, what it does, and what makes its markup."""
+    """A slow part of a page: the key of its state, its description, and the function that creates its markup."""
 
     key: Hashable
     what: str
@@ -74,7 +74,7 @@ class PageSection:
 
 @dataclass
 class Visit:
-    """One request, and who sent it."""
+    """One request, and its caller."""
 
     console: Console
     names: tuple[str, ...]
@@ -82,7 +82,7 @@ class Visit:
     form: Mapping[str, str] = field(default_factory=dict)
     caller: Caller = ANYONE
     is_known: bool = False
-    """Whether it is known who asks; others are not told even where the lake is."""
+    """Whether the caller is authenticated; others are not even shown where the lake is."""
     is_own: bool = True
     """Whether the request is from a page of this console, or typed in."""
 
@@ -93,17 +93,17 @@ class Visit:
 
     @property
     def may_write(self) -> bool:
-        """Whether this caller may run maintenance here."""
+        """Whether this caller may run maintenance."""
         return self.console.may_write and self.console.guard.may_write(self.caller)
 
     @cached_property
     def table(self) -> Table:
-        """The table that the path names."""
+        """The table named in the path."""
         return self.lake.table(parse_name(self.names[0]))
 
     @property
     def state_key(self) -> Hashable:
-        """What names the state of the table that was loaded."""
+        """A key for the loaded state of the table."""
         metadata = self.table.metadata
         return (self.table.identifier, self.table.metadata_location, metadata.last_updated_ms)
 
@@ -113,7 +113,7 @@ class Visit:
         return self.lake.catalog.now_ms()
 
     def number(self, name: str) -> int | None:
-        """Return a number of the query; None where it is not given."""
+        """Return a number in the query, or None."""
         text = self.query.get(name, "").strip()
         if text == "":
             return None
@@ -122,7 +122,7 @@ class Visit:
         return int(text)
 
     def choice(self) -> SnapshotChoice:
-        """Return the state that `at` names: a branch or tag, a snapshot's id, or a time; the current one without."""
+        """Return the state named by `at`: a branch or tag, a snapshot ID, or a time; the current one by default."""
         moment = self.text("at")
         if moment == "":
             return CURRENT
@@ -133,26 +133,26 @@ class Visit:
         return SnapshotChoice(as_of_ms=milliseconds_of(moment))
 
     def text(self, name: str) -> str:
-        """Return a text of the query, empty where it is not given."""
+        """Return a text in the query, or an empty one."""
         return self.query.get(name, "").strip()
 
-    # Answers
+    # Responses
 
     def html(self, template: str, **values: Any) -> Html:
-        """Return a template's markup."""
+        """Render a template."""
         return Html(self.console.templates.get_template(template).render(visit=self, **values))
 
     def page(
         self, template: str, parts: Mapping[str, PageSection] | None = None, *, code: int = 200, **values: Any
     ) -> Answer:
-        """Return a page; parts that are not there in a moment have an empty element in it, and follow."""
-        known = dict(parts or {})
-        asked = self.query.get("part")
-        if asked is not None:
-            if asked not in known:
-                raise InvalidRequestError(f"Cannot show the part {asked[:40]!r}: the page has none of that name")
-            return self._part(known[asked])
-        jobs = {name: self._begin(page_section) for name, page_section in known.items()}
+        """Return a page; for parts that are not ready within a moment it has an empty element, and they follow."""
+        sections = dict(parts or {})
+        part_name = self.query.get("part")
+        if part_name is not None:
+            if part_name not in sections:
+                raise InvalidRequestError(f"Cannot show the part {part_name[:40]!r}: the page has no such part")
+            return self._part(sections[part_name])
+        jobs = {name: self._begin(page_section) for name, page_section in sections.items()}
         wait_for(list(jobs.values()), PAGE_SECONDS)
 
         def section(name: str) -> Html:
@@ -170,59 +170,61 @@ class Visit:
         job = self._begin(page_section)
         if not job.wait(PART_SECONDS):
             return json_answer({"text": visible(job.text)}, code=202)
-        return html_answer(self._made(job))
+        return html_answer(self._markup(job))
 
     def _place(self, name: str, job: Job) -> Html:
         if job.is_done:
-            return self._made(job)
+            return self._markup(job)
         address = "?" + urlencode({**self.query, "part": name})
         return self.html("part_pending.html", job=job, address=address)
 
-    def _made(self, job: Job) -> Html:
+    def _markup(self, job: Job) -> Html:
         if job.error is None:
-            made: Html = job.result
-            return made
+            markup: Html = job.result
+            return markup
         reason, hint = reason_of(job.error)
         return self.html("part_failed.html", told=reason, hint=hint)
 
 
 def html_answer(body: Html, *, code: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
-    """Return markup as an answer."""
+    """Return markup as a response."""
     return Answer(
         code, body.encode("utf-8", "replace"), {"content-type": "text/html; charset=utf-8", **(headers or {})}
     )
 
 
 def redirect(address: str, headers: Mapping[str, str] | None = None) -> Answer:
-    """Return the answer that leads elsewhere in the console."""
+    """Return a redirect to another page of the console."""
     return Answer(303, b"", {"location": address, **(headers or {})})
 
 
 def name_text(identifier: Identifier) -> str:
-    """Return a name as people write it, which `parse_name` reads again."""
+    """Format a name as users write it, so that `parse_name` can read it."""
     return quote_path(identifier)
 
 
 def table_address(identifier: Identifier, page: str = "", /, **query: object) -> str:
-    """Return the link to a page of a table: the same for the same name, as long as the table has it."""
+    """Return the link to a page of a table, which stays the same as long as the table has its name."""
     tail = f"/{page}" if page else ""
-    asked = {key.rstrip("_"): str(value) for key, value in query.items() if value is not None and value != ""}
-    return f"/tables/{quote(name_text(identifier), safe='')}{tail}" + (f"?{urlencode(asked)}" if asked else "")
+    parameters = {key.rstrip("_"): str(value) for key, value in query.items() if value is not None and value != ""}
+    return f"/tables/{quote(name_text(identifier), safe='')}{tail}" + (
+        f"?{urlencode(parameters)}" if parameters else ""
+    )
 
 
 def make_templates(version: str) -> jinja2.Environment:
-    """Return the templates: everything that is not markup is escaped, and an unknown name is an error."""
-    made = jinja2.Environment(
+    """Return the templates: values are escaped, and an unknown name is an error."""
+    environment = jinja2.Environment(
         loader=jinja2.PackageLoader("frazil.console"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
-        # What is not trusted steers nothing, neither a page nor the order of what is read.
+        # Untrusted values must not change the direction or order of text.
         finalize=lambda value: visible(value, keeps_lines=True) if type(value) is str else value,
     )
-    made.filters |= {
+    environment.filters |= {
         "size": show_bytes,
         "count": show_count,
         "short": show_short,
@@ -232,15 +234,15 @@ def make_templates(version: str) -> jinja2.Environment:
         "when": _when,
         "moment": _moment,
     }
-    made.globals |= {"address": table_address, "ago": show_ago, "version": version}
-    # Compiled now: the first page is to be as quick as the others.
-    for name in made.list_templates():
-        made.get_template(name)
-    return made
+    environment.globals |= {"address": table_address, "ago": show_ago, "version": version}
+    # Compiled in advance, so that the first page is as quick as the others.
+    for name in environment.list_templates():
+        environment.get_template(name)
+    return environment
 
 
 def _moment(timestamp_ms: int, now_ms: int) -> Html:
-    """Return a time to the minute, for lists of times, with how long ago it was."""
+    """Format a time to the minute, for lists, with its age."""
     text = show_time(timestamp_ms)
     return element(
         "time", text[:16] if text.endswith("UTC") else text, title=f"{text}, {show_ago(timestamp_ms, now_ms)}"

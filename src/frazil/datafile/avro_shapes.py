@@ -54,10 +54,10 @@ def shape_of(avro_type: AvroType) -> Shape:
 
 
 def _refuse(avro_type: AvroType) -> Make:
-    def refuse(_: pa.Array) -> pa.Array:
+    def raise_refusal(_: pa.Array) -> pa.Array:
         raise FormRefusal(f"it is stored as {avro_type.kind} of the unsupported logical type {avro_type.logical}")
 
-    return refuse
+    return raise_refusal
 
 
 def _record(avro_type: AvroType) -> Shape:

@@ -81,11 +81,11 @@ class ColumnPages:
         if dictionary:
             meta += _number(9, 11, I64, len(MAGIC))
         chunk = _number(0, 2, I64, len(MAGIC)) + _struct(2, 3, meta)
-        group = _structs(0, 1, [chunk]) + _number(1, 2, I64, size) + _number(2, 3, I64, rows)
+        group = _encode_struct_list(0, 1, [chunk]) + _number(1, 2, I64, size) + _number(2, 3, I64, rows)
         root = field_head(0, 4, BINARY) + encode_varint(4) + b"root" + _number(4, 5, I32, 1)
         footer = _number(0, 1, I32, 2) + field_head(1, 2, LIST) + list_head(2, STRUCT)
         footer += root + bytes((STOP,)) + self.element
-        footer += _number(2, 3, I64, rows) + _structs(3, 4, [group]) + bytes((STOP,))
+        footer += _number(2, 3, I64, rows) + _encode_struct_list(3, 4, [group]) + bytes((STOP,))
         return b"".join((MAGIC, dictionary, *parts, footer, len(footer).to_bytes(4, "little"), MAGIC))
 
     def page_chunks(self, read_at: ReadAt) -> list[Chunk] | None:
@@ -188,17 +188,17 @@ def _flat_elements(reader: CompactReader) -> dict[int, bytes]:
     count, _ = reader.list_head()
     for _ in range(count):
         start = reader.at
-        said = {3: 0, 5: 0}
+        values = {3: 0, 5: 0}
 
-        def note(number: int, said: dict[int, int] = said) -> Callable[[], None]:
-            return lambda: said.__setitem__(number, reader.integer())
+        def note(number: int, values: dict[int, int] = values) -> Callable[[], None]:
+            return lambda: values.__setitem__(number, reader.integer())
 
         reader.struct({(3, I32): note(3), (5, I32): note(5)})
         depth = len(remaining)
-        if said[5]:
-            remaining.append(said[5])
+        if values[5]:
+            remaining.append(values[5])
             continue
-        if depth == 1 and said[3] != _REPEATED:
+        if depth == 1 and values[3] != _REPEATED:
             elements[leaf] = reader.data[start : reader.at]
         leaf += 1
         while remaining:
@@ -339,6 +339,6 @@ def _struct(before: int, number: int, content: bytes) -> bytes:
     return field_head(before, number, STRUCT) + content + bytes((STOP,))
 
 
-def _structs(before: int, number: int, contents: Sequence[bytes]) -> bytes:
+def _encode_struct_list(before: int, number: int, contents: Sequence[bytes]) -> bytes:
     head = field_head(before, number, LIST) + list_head(len(contents), STRUCT)
     return head + b"".join(content + bytes((STOP,)) for content in contents)

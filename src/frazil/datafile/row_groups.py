@@ -78,7 +78,7 @@ def row_group_test(
     footer = reader.footer(leaves)
 
     def decide(chunks: Mapping[int, Chunk], rows: int | None) -> bool:
-        return _decide(predicate, lambda term: _stats_of(term, columns, fields, chunks, footer, rows))
+        return _may_match_any_row(predicate, lambda term: _stats_of(term, columns, fields, chunks, footer, rows))
 
     def test(group: int) -> RowSelection:
         chunks = footer.groups[group] if group < len(footer.groups) else {}
@@ -111,11 +111,11 @@ def _spans(
     return spans if 2 * rows_of(spans) < rows else True
 
 
-def _decide(predicate: Predicate, stats: Callable[[BoundTerm], ColumnStats]) -> bool:
+def _may_match_any_row(predicate: Predicate, stats: Callable[[BoundTerm], ColumnStats]) -> bool:
     if isinstance(predicate, And):
-        return all(_decide(child, stats) for child in predicate.children)
+        return all(_may_match_any_row(child, stats) for child in predicate.children)
     if isinstance(predicate, Or):
-        return any(_decide(child, stats) for child in predicate.children)
+        return any(_may_match_any_row(child, stats) for child in predicate.children)
     if isinstance(predicate, Always):
         return predicate.value
     if isinstance(predicate, Bound):

@@ -21,13 +21,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from frazil.codec.arrow_schema import to_arrow_type
 from frazil.errors import FieldNotFoundError, InvalidRequestError, SchemaMismatchError
 from frazil.evaluate import sql_types as t
 from frazil.evaluate.sql_casts import can_cast, cast, try_cast
+from frazil.expr.columns.transforms import transform_column
 from frazil.expr.expressions import Call, Case, Cast, Expression, Literal, Name
+from frazil.expr.extract import transform_of
 from frazil.expr.predicates import TypedText
 from frazil.expr.sql_tests import shown_value
-from frazil.spec.types import TimeType, Type, UuidType
+from frazil.spec import types as ft
+from frazil.spec.types import DecimalType, TimeType, Type, UuidType
 
 Values: TypeAlias = Any
 """An Arrow array, or a scalar that stands for as many values as there are rows."""
@@ -68,7 +72,12 @@ class Compiled:
 
     def array(self, rows: Rows) -> pa.Array:
         """Return a value for each row."""
-        return spread(self.run(rows), rows.length)
+        try:
+            return spread(self.run(rows), rows.length)
+        except pa.ArrowNotImplementedError as problem:
+            raise t.left_to_spark(str(problem)) from problem
+        except pa.ArrowException as problem:
+            raise InvalidRequestError(f"Cannot compute the values: {problem}") from problem
 
 
 def spread(values: Values, length: int) -> pa.Array:
@@ -89,6 +98,7 @@ class Compiler:
 
     sides: Mapping[Side, Mapping[str, pa.DataType]]
     now_us: int = 0
+    case_sensitive: bool = False
     used: set[tuple[Side, str]] = field(default_factory=set)
     is_zoned: bool = False
 
@@ -106,10 +116,14 @@ class Compiler:
             return Compiled(to, lambda rows: try_cast(child.run(rows), to), child.may_fail)
         if isinstance(expression, Case):
             return self._case(expression)
+        if expression.name in ("and", "or"):
+            return _logic(self, expression)
         special = _SPECIAL.get(expression.name)
         if special is not None:
             return special(self, expression.arguments)
         build = FUNCTIONS.get(expression.name)
+        if build is None and transform_of(expression) is not None:
+            return self._transformed(expression)
         if build is None:
             raise t.left_to_spark(f"{expression.name}(…) is not a function that is known here")
         arguments = [self.compile(child) for child in expression.arguments]
@@ -124,7 +138,14 @@ class Compiler:
 
     def condition(self, expression: Expression, what: str) -> Compiled:
         """Return how a condition is computed; refuse what is neither true nor false."""
-        made = self.compile(expression)
+        try:
+            made = self.compile(expression)
+        except RecursionError:
+            raise t.left_to_spark("it is nested too deeply") from None
+        return self.truth(made, what)
+
+    def truth(self, made: Compiled, what: str) -> Compiled:
+        """Return a computation as one of true and false; refuse other types."""
         if made.data_type not in (t.BOOLEAN, t.NULL):
             raise InvalidRequestError(f"Cannot use {what}: it is {t.shown_name(made.data_type)}, not true or false")
         return self.cast(made, t.BOOLEAN)
@@ -218,13 +239,13 @@ class Compiler:
         """Return the side, the column and the path inside it that a name means, None where there is none."""
         first = name.parts[0].lower()
         if first in self.sides and len(name.parts) > 1:
-            column = find_name(self.sides[first], name.parts[1])
+            column = self._find(self.sides[first], name.parts[1])
             if column is not None:
                 return first, column, name.parts[2:]
         found = [
             (side, column, name.parts[1:])
             for side, columns in self.sides.items()
-            if (column := find_name(columns, name.parts[0])) is not None
+            if (column := self._find(columns, name.parts[0])) is not None
         ]
         if len(found) > 1:
             raise InvalidRequestError(
@@ -232,6 +253,24 @@ class Compiler:
                 hint=f"Write target.{name} or source.{name}.",
             )
         return found[0] if found else None
+
+    def _find(self, columns: Mapping[str, Any], name: str) -> str | None:
+        return (name if name in columns else None) if self.case_sensitive else find_name(columns, name)
+
+    def _transformed(self, call: Call) -> Compiled:
+        """Return a partition transform, which is a function of a lake."""
+        child = self.compile(call.arguments[-1])
+        transform, source = transform_of(call), _SOURCES.get(child.data_type)
+        if pa.types.is_decimal128(child.data_type):
+            source = DecimalType(child.data_type.precision, child.data_type.scale)
+        if transform is None or source is None or not transform.can_transform(source):
+            raise t.left_to_spark(f"{call.name} of {t.shown_name(child.data_type)} values is not supported")
+        data_type = to_arrow_type(transform.result_type(source), with_ids=False)
+        return Compiled(
+            data_type,
+            lambda rows: transform_column(transform, _stored(child.array(rows)), source).cast(data_type),
+            child.may_fail,
+        )
 
     def _case(self, case: Case) -> Compiled:
         conditions = [self.compile(when) for when, _ in case.branches]
@@ -247,6 +286,18 @@ class Compiler:
 
 
 NO_ROWS = Rows({}, 0)
+_SOURCES: dict[pa.DataType, Type] = {
+    t.INT: ft.INT,
+    t.LONG: ft.LONG,
+    t.DATE: ft.DateType(),
+    t.TIMESTAMP: ft.TIMESTAMPTZ,
+    t.TIMESTAMP_NTZ: ft.TIMESTAMP,
+    t.STRING: ft.StringType(),
+    t.BINARY: ft.BinaryType(),
+    t.UUID: UuidType(),
+    t.TIME: TimeType(),
+}
+"""Types of values whose transforms are computed."""
 _METADATA_COLUMNS = frozenset(
     {"_file", "_pos", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number", "_deleted"}
 )
@@ -312,18 +363,14 @@ def mask_of(values: Values) -> npt.NDArray[np.bool_]:
 # What decides itself which of its arguments run
 
 
-def _and(compiler: Compiler, arguments: Sequence[Expression]) -> Compiled:
-    return _logic(compiler, arguments, pc.and_kleene, settles=False)
-
-
-def _or(compiler: Compiler, arguments: Sequence[Expression]) -> Compiled:
-    return _logic(compiler, arguments, pc.or_kleene, settles=True)
-
-
-def _logic(
-    compiler: Compiler, arguments: Sequence[Expression], combine: Callable[..., Any], *, settles: bool
-) -> Compiled:
-    first, *others = (compiler.condition(argument, "a part of a condition") for argument in arguments)
+def _logic(compiler: Compiler, call: Call) -> Compiled:
+    """Return `and` or `or`; each level of nesting takes two frames of the stack."""
+    settles = call.name == "or"
+    combine: Callable[..., Any] = pc.or_kleene if settles else pc.and_kleene
+    parts: list[Compiled] = []
+    for argument in call.arguments:
+        parts.append(compiler.truth(compiler.compile(argument), "a part of a condition"))
+    first, *others = parts
 
     def run(rows: Rows) -> Values:
         found = first.array(rows)
@@ -334,7 +381,7 @@ def _logic(
             found = combine(found, run_where(other, rows, is_open))
         return found
 
-    return Compiled(t.BOOLEAN, run, any(other.may_fail for other in (first, *others)))
+    return Compiled(t.BOOLEAN, run, any(compiled.may_fail for compiled in parts))
 
 
 def _coalesce(compiler: Compiler, arguments: Sequence[Expression]) -> Compiled:
@@ -450,8 +497,6 @@ _TYPE_NAMES = (
     *("string", "binary", "date", "timestamp"),
 )
 _SPECIAL: dict[str, Callable[[Compiler, Sequence[Expression]], Compiled]] = {
-    "and": _and,
-    "or": _or,
     "coalesce": _coalesce,
     "nvl": _coalesce,
     "ifnull": _coalesce,

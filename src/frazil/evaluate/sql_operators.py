@@ -159,7 +159,7 @@ def _numbers(compiler: Compiler, name: str, arguments: list[Compiled]) -> list[C
 
 
 def _exact(compiler: Compiler, compiled: Compiled) -> Compiled:
-    """Return an exact number as a decimal; a literal has as many digits as it is written with."""
+    """Return an exact number as a decimal; a literal has the digits that it is written with."""
     if t.is_integer(compiled.data_type):
         if compiled.literal is not None:
             return compiler.cast(compiled, pa.decimal128(max(1, len(str(abs(compiled.literal.value)))), 0))
@@ -305,6 +305,12 @@ def _negative(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
     return Compiled(child.data_type, run, may_fail=True)
 
 
+def _positive(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
+    if len(arguments) != 1 or not t.is_number(arguments[0].data_type):
+        raise t.left_to_spark("+ is known for numbers here")
+    return arguments[0]
+
+
 def _bits(name: str, operation: Callable[[Any, Any], Any]) -> Callable[[Compiler, list[Compiled]], Compiled]:
     def build(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
         kinds = [compiled.data_type for compiled in _two(arguments)]
@@ -339,6 +345,7 @@ FUNCTIONS |= {
     "<=>": _same,
     "not": _not,
     "negative": _negative,
+    "positive": _positive,
     "mod": _mod,
     "&": _bits("&", pc.bit_wise_and),
     "|": _bits("|", pc.bit_wise_or),

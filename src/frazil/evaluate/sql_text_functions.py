@@ -6,6 +6,7 @@ import hashlib
 import re
 import zlib
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -28,8 +29,11 @@ def _concat_ws(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
         if not parts:
             found = separator.run(rows)
             return pc.if_else(pc.is_valid(found), "", found)
-        found = [compiled.run(rows) for compiled in (*parts, separator)]
-        return pc.binary_join_element_wise(*found, null_handling="skip")
+        texts = [compiled.array(rows) for compiled in parts]
+        # Arrow leaves out rows of which all texts are null: of those the first is empty.
+        is_missing = reduce(pc.and_, [values.is_null() for values in texts])
+        texts[0] = pc.if_else(is_missing, "", texts[0])
+        return pc.binary_join_element_wise(*texts, separator.run(rows), null_handling="skip")
 
     return Compiled(t.STRING, run, any(compiled.may_fail for compiled in (separator, *parts)))
 

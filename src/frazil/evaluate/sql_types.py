@@ -18,7 +18,7 @@ from decimal import Decimal
 import pyarrow as pa
 
 from frazil.errors import UnsupportedError
-from frazil.expr.parse_expression import SPARKS_WAY
+from frazil.expr.parse import SPARKS_WAY
 
 NULL, BOOLEAN, STRING, BINARY, DATE = pa.null(), pa.bool_(), pa.string(), pa.binary(), pa.date32()
 BYTE, SHORT, INT, LONG, FLOAT, DOUBLE = pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from frazil.errors import InvalidRequestError, TextSyntaxError
-from frazil.expr.lex import cut
-from frazil.expr.parse import parameter_value
+from frazil.expr.parameters import parameter_value
 from frazil.expr.predicates import TypedText, sql_literal
+from frazil.text.literal_cursor import LiteralCursor
+from frazil.text.tokens import END, Token
 
 
 class Parameters:
@@ -18,19 +19,11 @@ class Parameters:
         self._used: set[str] = set()
 
     def fill(self, text: object) -> object:
-        """Return a text with values in the place of names; what is no text is returned as it is."""
+        """Return a text with values in the place of names; other values are returned unchanged."""
         if not isinstance(text, str) or not (self._values or ":" in text):
             return text
-        try:
-            tokens = cut(text, "the text")
-        except TextSyntaxError:
-            if self._values:
-                raise
-            return text  # for Spark to read, which knows no names without values either
         made, end = [], 0
-        for token in tokens:
-            if token.kind != "parameter":
-                continue
+        for token in self._named(text):
             name = token.text[1:]
             if name not in self._values:
                 raise InvalidRequestError(
@@ -44,6 +37,22 @@ class Parameters:
             made += [text[end : token.start], f" {sql_literal(value)} "]
             end = token.start + len(token.text)
         return "".join([*made, text[end:]])
+
+    def _named(self, text: str) -> list[Token]:
+        """Return the parameters in a text."""
+        found = []
+        cursor = LiteralCursor(text, "the text")
+        try:
+            while cursor.peek().kind != END:
+                if cursor.at_parameter():
+                    found.append(cursor.take_parameter())
+                else:
+                    cursor.take()
+        except TextSyntaxError:
+            if self._values:
+                raise
+            return []  # for Spark to read, which knows no names without values either
+        return found
 
     def check(self) -> None:
         """Refuse values that nothing names."""

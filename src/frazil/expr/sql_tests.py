@@ -19,7 +19,6 @@ from typing import Any
 
 from frazil.errors import FrazilError, SchemaMismatchError
 from frazil.expr.bind_leaf import bind_place, bind_places, bind_unary, check_order
-from frazil.expr.lex import MAX_DIGITS, digits_of
 from frazil.expr.literals import LiteralBounds, place_instant, place_literal
 from frazil.expr.predicates import (
     FALSE,
@@ -54,6 +53,7 @@ from frazil.spec.types import (
     UuidType,
 )
 from frazil.spec.values import to_internal
+from frazil.text.literals import MAX_DIGITS, digits_of
 
 SPARKS_WAY = "Write a literal of the column's type, or leave it to Spark: `scan().to_spark().where(…)`."
 _OPPOSITE = {Op.LT: Op.GT_EQ, Op.LT_EQ: Op.GT, Op.GT: Op.LT_EQ, Op.GT_EQ: Op.LT}
@@ -244,7 +244,7 @@ def _digits(data_type: Any) -> tuple[int, int]:
         return data_type.precision - data_type.scale, data_type.scale
     if isinstance(data_type, Type):
         return (10, 0) if isinstance(data_type, IntType) else (20, 0)
-    return digits_of(Decimal(data_type))
+    return (len(str(abs(data_type))), 0) if isinstance(data_type, int) else digits_of(Decimal(data_type))
 
 
 def _place_floating(literal: Any, data_type: Type) -> LiteralBounds:

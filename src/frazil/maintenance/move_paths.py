@@ -152,7 +152,7 @@ def move_manifest_list(
     snapshot: Snapshot, manifests: list[ManifestFile], lengths: Mapping[str, int], prefixes: Prefixes
 ) -> bytes:
     """Return a snapshot's manifest list for the target; `lengths` are those of the new manifests, by path."""
-    moved = [
+    relocated = [
         replace(
             manifest,
             manifest_path=prefixes.move(manifest.manifest_path, "the manifest"),
@@ -168,7 +168,7 @@ def move_manifest_list(
         )
         version = 1 if is_old and snapshot.sequence_number == 0 else 2
     return encode_manifest_list(
-        moved,
+        relocated,
         format_version=version,
         snapshot_id=snapshot.snapshot_id,
         parent_snapshot_id=snapshot.parent_snapshot_id,
@@ -232,14 +232,14 @@ def _move_delete_columns(
         if content != FileContent.POSITION_DELETES.value:
             continue
         _move_bounds(bounds, index, prefixes)
-        moved = deletes.get(path)
-        if moved is None:
+        relocated = deletes.get(path)
+        if relocated is None:
             continue
-        values["file_size_in_bytes"][index] = moved.size
+        values["file_size_in_bytes"][index] = relocated.size
         values["split_offsets"][index] = None
         offset = values["content_offset"][index]
         if offset is not None:
-            values["content_offset"][index], values["content_size_in_bytes"][index] = moved.offsets[offset]
+            values["content_offset"][index], values["content_size_in_bytes"][index] = relocated.offsets[offset]
     for name, column in {**values, **bounds}.items():
         table = _set(table, name, pa.chunked_array([pa.array(column, table.schema.field(name).type)]))
     return table
@@ -248,16 +248,16 @@ def _move_delete_columns(
 def _move_bounds(bounds: dict[str, list[Any]], index: int, prefixes: Prefixes) -> None:
     """Replace the bounds of the paths in a position delete file; drop them if they do not contain the whole prefix."""
     key = DELETE_FILE_PATH.field_id
-    moved: dict[str, bytes] = {}
+    new_bounds: dict[str, bytes] = {}
     for name, column in bounds.items():
         bound = next((pair["value"] for pair in column[index] or () if pair["key"] == key), None)
         text = None if bound is None else bound.decode(errors="replace")
         if text is not None and prefixes.covers(text) and len(text) > len(prefixes.source.rstrip("/")):
-            moved[name] = prefixes.move(text, "the bound").encode()
+            new_bounds[name] = prefixes.move(text, "the bound").encode()
     for name, column in bounds.items():
         if column[index] is not None:
-            remaining = [pair for pair in column[index] if pair["key"] != key or len(moved) == len(bounds)]
-            column[index] = [{**pair, "value": moved[name]} if pair["key"] == key else pair for pair in remaining]
+            remaining = [pair for pair in column[index] if pair["key"] != key or len(new_bounds) == len(bounds)]
+            column[index] = [{**pair, "value": new_bounds[name]} if pair["key"] == key else pair for pair in remaining]
 
 
 def _set(table: pa.Table, name: str, column: pa.ChunkedArray) -> pa.Table:
@@ -322,6 +322,6 @@ def _move_vectors(storage: Storage, file: DataFile, path: str, prefixes: Prefixe
             properties=properties,
         )
         offsets[blob.offset] = (new_blob.offset, new_blob.length)
-    moved = writer.finish()
-    write_once(storage, path, moved)
-    return MovedDeletes(len(moved), offsets)
+    relocated = writer.finish()
+    write_once(storage, path, relocated)
+    return MovedDeletes(len(relocated), offsets)

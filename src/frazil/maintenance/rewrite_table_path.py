@@ -226,8 +226,8 @@ class _Run:
 
     def _rewrite_version(self, location: str, metadata: TableMetadata, sizes: Mapping[int, SizeChange]) -> None:
         is_gzip = ".gz" in location.rpartition("/")[2]
-        moved = move_metadata(metadata, self._prefixes, sizes)
-        data = encode_table_metadata(moved, compression="gzip" if is_gzip else "none")
+        relocated = move_metadata(metadata, self._prefixes, sizes)
+        data = encode_table_metadata(relocated, compression="gzip" if is_gzip else "none")
         self._stage(location, data, "the metadata file")
         paths = [statistics_file.statistics_path for statistics_file in metadata.statistics]
         for path in (*paths, *(statistics_file.statistics_path for statistics_file in metadata.partition_statistics)):
@@ -281,8 +281,8 @@ class _Run:
             path = self._prefixes.stage(file.file_path, self._staging, "the delete file")
             return move_deletes(self._storage, file, path, self._prefixes)
 
-        moved = map_in_order(move, list(files.values()), threads=self._threads)
-        return dict(zip(files, moved, strict=True)), len(listed)
+        relocated = map_in_order(move, list(files.values()), threads=self._threads)
+        return dict(zip(files, relocated, strict=True)), len(listed)
 
     def _position_deletes(self, manifest: ManifestFile) -> list[_DeleteEntry]:
         columns = self._decode(manifest, _DELETE_COLUMNS)
@@ -364,11 +364,11 @@ def _size_changes(
     for snapshot, manifests in zip(snapshots, lists, strict=True):
         change = changes.setdefault(snapshot.snapshot_id, SizeChange())
         for delete_entry in (entry for manifest in manifests for entry in entries.get(manifest.manifest_path, ())):
-            moved = deletes.get(delete_entry.file.file_path)
+            relocated = deletes.get(delete_entry.file.file_path)
             # Summaries count a vector by its own bytes, which stay the same.
             size = 0
-            if moved is not None and not delete_entry.file.is_deletion_vector:
-                size = moved.size - delete_entry.file.file_size_in_bytes
+            if relocated is not None and not delete_entry.file.is_deletion_vector:
+                size = relocated.size - delete_entry.file.file_size_in_bytes
             if delete_entry.status is not EntryStatus.DELETED:
                 change.total += size
             if delete_entry.snapshot_id == snapshot.snapshot_id and delete_entry.status is EntryStatus.ADDED:

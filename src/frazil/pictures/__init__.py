@@ -1,1 +1,1 @@
-"""Figures as SVG and HTML text: what notebooks and the console show. No value here is trusted to be harmless."""
+"""Figures as SVG and HTML text for notebooks and the console. All values are treated as untrusted."""

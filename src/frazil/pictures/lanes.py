@@ -1,7 +1,7 @@
-"""The graph of a history, row by row, as tools for git draw it: a lane for each line of descent, a dot for each state.
+"""The graph of a history, row by row, as in git tools: a lane for each line of descent, a dot for each state.
 
-Rows come in the order in which they are shown, the newest first. A lane is taken when a state without a newer child
-appears and is free again when its oldest known state was drawn; where a state has several children, their lanes join.
+Rows are in display order, the newest first. A state without a newer child starts a lane, which is free again after its
+oldest state was drawn; if a state has several children, their lanes join.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ COLOURS: Final = 6
 
 @dataclass(slots=True)
 class Row:
-    """One state in the graph: its lane, the lanes that pass by, those that end here and whether it goes on."""
+    """One state in the graph: its lane, the passing lanes, those that end here, and whether its lane continues."""
 
     key: int
     lane: int
     passing: list[int] = field(default_factory=list)
     joining: list[int] = field(default_factory=list)
-    """Lanes from above that end in this state beside its own."""
+    """Lanes from above, other than its own, that end in this state."""
     comes: bool = False
     goes: bool = False
     lanes: int = 1
 
 
 def lay_out(states: Sequence[tuple[int, int | None]]) -> list[Row]:
-    """Return rows for states and their parents, the newest first."""
+    """Assign states and their parents, the newest first, to rows and lanes."""
     keys = {key for key, _ in states}
     lanes: list[int | None] = []
-    """For each lane, the state it leads to next."""
+    """For each lane, the state that it leads to next."""
     rows = []
     for key, parent in states:
         mine = [index for index, next_key in enumerate(lanes) if next_key == key]

@@ -1,6 +1,6 @@
-"""Elements of HTML and SVG as text. What is not made here is text, and is escaped: names and values are untrusted.
+"""Elements of HTML and SVG as text. Everything that was not created here is escaped: names and values are untrusted.
 
-`Html` has `__html__`, so that template engines take it as it is, and `_repr_html_`, so that notebooks show it.
+`Html` has `__html__`, so that template engines do not escape it, and `_repr_html_`, so that notebooks display it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from frazil.visible_text import visible
 
 
 class Html(str):
-    """Text that is markup already."""
+    """Text that is already markup."""
 
     __slots__ = ()
 
     def __html__(self) -> Html:
-        """Return itself: template engines ask for it."""
+        """Return itself, for template engines."""
         return self
 
     def _repr_html_(self) -> str:
@@ -28,31 +28,31 @@ NOTHING: Final = Html("")
 
 
 def text(value: object) -> Html:
-    """Return a value as markup: of ours as it is, of others escaped, with characters that steer written out."""
+    """Return a value as markup: `Html` unchanged, other values escaped, with control characters written out."""
     return value if isinstance(value, Html) else Html(escape(visible(str(value), keeps_lines=True)))
 
 
 def element(name: str, *children: object, **attributes: object) -> Html:
-    """Return an element. An attribute that is None is left out; `_` in names stands for `-`, and ends `class_`."""
-    known = "".join(
+    """Return an element. Attributes that are None are omitted; `_` in names stands for `-`, and ends `class_`."""
+    attribute_text = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{text(number(value) if isinstance(value, float) else value)}"'
         for key, value in attributes.items()
         if value is not None
     )
     inside = join(children)
     if not inside and name in ("rect", "path", "line", "circle", "col", "br"):
-        return Html(f"<{name}{known}/>")
-    return Html(f"<{name}{known}>{inside}</{name}>")
+        return Html(f"<{name}{attribute_text}/>")
+    return Html(f"<{name}{attribute_text}>{inside}</{name}>")
 
 
 def join(children: object) -> Html:
-    """Return elements and texts one after the other."""
-    found = children if isinstance(children, list | tuple) else [children]
-    return Html("".join(text(piece) for piece in found if piece is not None))
+    """Concatenate elements and texts."""
+    pieces = children if isinstance(children, list | tuple) else [children]
+    return Html("".join(text(piece) for piece in pieces if piece is not None))
 
 
 def svg(width: float, height: float, label: str, *children: object, class_: str = "fz-plot") -> Html:
-    """Return a picture with a name for those who do not see it."""
+    """Return a picture with a label for screen readers."""
     return element(
         "svg",
         *children,
@@ -67,5 +67,5 @@ def svg(width: float, height: float, label: str, *children: object, class_: str 
 
 
 def number(value: float) -> str:
-    """Return a coordinate as short text."""
+    """Format a coordinate as short text."""
     return f"{value:.1f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

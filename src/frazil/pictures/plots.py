@@ -12,16 +12,16 @@ from frazil.pictures.words import moment, show_short, show_time
 
 WIDTH: Final = 720
 WIDE: Final = 1160
-"""The width of a picture that has a row of the page to itself."""
+"""The width of a picture that fills a row of the page."""
 HEIGHT: Final = 190
 LEFT, RIGHT, TOP, BOTTOM = 56, 12, 12, 26
 MAX_POINTS: Final = 300
-"""More points than these cannot be told apart: of neighbours the last is drawn."""
+"""The maximum number of distinguishable points: of neighbours the last is drawn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A value at a time; `note` is told where it is pointed at, `kind` is a class of colour."""
+    """A value at a time; `note` is its tooltip, `kind` a class of colour."""
 
     at_ms: int
     value: float
@@ -31,7 +31,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A class of a histogram: its name, and how much of each kind is in it."""
+    """A class of a histogram: its name, and its values by kind."""
 
     name: str
     values: Mapping[str, float]
@@ -39,14 +39,14 @@ class Bar:
 
     @property
     def total(self) -> float:
-        """All kinds together."""
+        """The sum of all kinds."""
         return sum(self.values.values())
 
 
 def draw_growth(
     points: Sequence[Point], label: str, show: Callable[[float], str] = show_short, *, base: int = 10
 ) -> Html:
-    """Draw a value that stays until it changes, from the first point to the last; 1024 is the base of bytes."""
+    """Draw a value that is constant between changes, from the first point to the last; `base` is 1024 for bytes."""
     if not points:
         return _empty(label, "nothing was written yet")
     thinned = thin_out(sorted(points, key=lambda point: point.at_ms), MAX_POINTS)
@@ -87,7 +87,7 @@ def draw_growth(
 def draw_bars(
     bars: Sequence[Bar], label: str, show: Callable[[float], str] = show_short, *, width: int = WIDTH
 ) -> Html:
-    """Draw classes side by side, the kinds of each on top of each other."""
+    """Draw classes side by side, with the kinds of each stacked."""
     if not bars or not any(bar.total for bar in bars):
         return _empty(label, "nothing to count")
     ticks = nice_ticks(max(bar.total for bar in bars))
@@ -95,7 +95,7 @@ def draw_bars(
     step = (width - LEFT - RIGHT) / len(bars)
     gap = max(min(step * 0.25, 8), step - 64)
     parts = []
-    # As many names as fit side by side.
+    # As many names as fit next to each other.
     every = math.ceil((max(len(bar.name) for bar in bars) * 6.2 + 10) / step)
     for index, bar in enumerate(bars):
         left, base = LEFT + index * step, 0.0
@@ -114,12 +114,12 @@ def draw_bars(
             parts.append(
                 element("text", bar.name, x=left + step / 2, y=HEIGHT - 9, text_anchor="middle", class_="fz-tick")
             )
-    said = ", ".join(f"{bar.name}: {show(bar.total)}" for bar in bars if bar.total)[:600]
-    return svg(width, HEIGHT, f"{label}: {said}", *_grid(ticks, down, show, width), *parts)
+    summary = ", ".join(f"{bar.name}: {show(bar.total)}" for bar in bars if bar.total)[:600]
+    return svg(width, HEIGHT, f"{label}: {summary}", *_grid(ticks, down, show, width), *parts)
 
 
 def bars_over_time(points: Sequence[tuple[int, str]], count: int = 48) -> list[Bar]:
-    """Return how many things happened, of each kind, in equal parts of the time they took."""
+    """Count events of each kind in equal intervals of their time span."""
     if not points:
         return []
     first, last = min(index for index, _ in points), max(index for index, _ in points)
@@ -140,36 +140,36 @@ def bars_over_time(points: Sequence[tuple[int, str]], count: int = 48) -> list[B
 
 
 def thin_out(points: Sequence[Point], limit: int) -> list[Point]:
-    """Return points that a plot can show: all, or the last of each group of neighbours."""
+    """Return the points that a plot can show: all, or the last of each group of neighbours."""
     if len(points) <= limit:
         return list(points)
     size = len(points) / limit
     return [points[0], *(points[min(int((index + 1) * size), len(points)) - 1] for index in range(limit))]
 
 
-def nice_ticks(largest: float, wanted: int = 4, base: int = 10) -> list[float]:
-    """Return round numbers from 0 to one that is not below the largest value; of bytes, round in their unit."""
+def nice_ticks(largest: float, tick_count: int = 4, base: int = 10) -> list[float]:
+    """Return round numbers from 0 up to at least the largest value; for bytes, round in their unit."""
     if largest <= 0 or not math.isfinite(largest):
         return [0.0, 1.0]
-    rough = largest / wanted
+    rough = largest / tick_count
     unit: float = 1 if base == 10 else base ** max(math.floor(math.log(rough, base)), 0)
     power: float = unit * 10 ** math.floor(math.log10(rough / unit))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
-    if largest >= wanted:
+    if largest >= tick_count:
         step = max(step, 1.0)
     return [index * step for index in range(math.ceil(largest / step - 1e-9) + 1)]
 
 
 def time_label(at_ms: int, span_ms: int) -> str:
-    """Return a time as an axis has it: the finer, the shorter the axis is."""
-    found = moment(at_ms)
-    if found is None:
+    """Format a time for an axis: the shorter the axis, the finer."""
+    time = moment(at_ms)
+    if time is None:
         return ""
     if span_ms < 2 * 3_600_000:
-        return f"{found:%H:%M:%S}"
+        return f"{time:%H:%M:%S}"
     if span_ms < 3 * 86_400_000:
-        return f"{found:%d %b %H:%M}"
-    return f"{found:%d %b %Y}" if span_ms < 700 * 86_400_000 else f"{found:%b %Y}"
+        return f"{time:%d %b %H:%M}"
+    return f"{time:%d %b %Y}" if span_ms < 700 * 86_400_000 else f"{time:%b %Y}"
 
 
 def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:

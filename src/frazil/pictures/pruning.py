@@ -1,4 +1,4 @@
-"""What a plan left out and by what, as a picture: all files as one bar, and a bar for each manifest."""
+"""The files that a plan pruned, and why, as a picture: all files as one bar, and a bar for each manifest."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ KINDS: Final = (
     ("partition", "pruned by partition value"),
     ("summary", "in manifests pruned by partition summary"),
 )
-"""The kinds of a file in a plan, by the class of their colour, and what each means."""
+"""The kinds of files in a plan: the class of their colour, and their description."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrunedManifest:
-    """One manifest of a plan: how many files of it went each way."""
+    """One manifest of a plan: the number of its files of each kind."""
 
     name: str
     kept: int = 0
@@ -32,17 +32,19 @@ class PrunedManifest:
 
     @property
     def files(self) -> int:
-        """All its files."""
+        """The number of its files."""
         return self.kept + self.metrics + self.partition + self.summary
 
 
 def draw_pruning(manifests: Sequence[PrunedManifest]) -> Html:
-    """Draw all files as one bar, a legend, and under it the manifests one by one."""
+    """Draw all files as one bar, a legend, and below it the manifests one by one."""
     total = PrunedManifest("all", *(sum(getattr(manifest, reason) for manifest in manifests) for reason, _ in KINDS))
     if total.files == 0:
         return element("p", "There are no files to choose from.", class_="fz-muted")
     note = ", ".join(f"{show_count(getattr(total, reason))} {what}" for reason, what in KINDS if getattr(total, reason))
-    whole = svg(WIDTH, 26.0, f"{show_count(total.files)} files: {note}", *_bar(total, 0.0, WIDTH, 0.0, 26.0, least=2.0))
+    overall = svg(
+        WIDTH, 26.0, f"{show_count(total.files)} files: {note}", *_bar(total, 0.0, WIDTH, 0.0, 26.0, least=2.0)
+    )
     legend = element(
         "ul",
         *(
@@ -56,7 +58,7 @@ def draw_pruning(manifests: Sequence[PrunedManifest]) -> Html:
         ),
         class_="fz-legend",
     )
-    return join([whole, legend, _manifests(manifests)])
+    return join([overall, legend, _manifests(manifests)])
 
 
 def _manifests(manifests: Sequence[PrunedManifest]) -> Html:

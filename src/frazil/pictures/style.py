@@ -1,4 +1,4 @@
-"""The colours of pictures, light and dark, and how a notebook's output is dressed. The console serves the same text."""
+"""The colours of pictures, light and dark, and the styles of notebook output. The console serves the same text."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ STYLE: Final = (
 .fz-lane4 { stroke: var(--fz-delete); } .fz-lane5 { stroke: var(--fz-none); }
 """
     + "".join(
-        f".fz-{one} {{ fill: var(--fz-{one}); background: var(--fz-{one}); }}\n"
-        for one in (
+        f".fz-{name} {{ fill: var(--fz-{name}); background: var(--fz-{name}); }}\n"
+        for name in (
             *("append", "overwrite", "delete", "replace", "none", "kept", "metrics", "partition", "summary"),
             *("heat0", "heat1", "heat2", "heat3", "heat4"),
         )
@@ -68,10 +68,10 @@ OPERATIONS: Final = ("append", "overwrite", "delete", "replace")
 
 
 def operation_kind(operation: str | None) -> str:
-    """Return the class of colour of what a snapshot did."""
+    """Return the class of colour of a snapshot's operation."""
     return operation if operation in OPERATIONS else "none"
 
 
 def in_notebook(*parts: object) -> str:
-    """Return parts as the output of a notebook's cell."""
+    """Wrap parts as the output of a notebook cell."""
     return str(element("div", element("style", Html(STYLE)), join(parts), class_="fz"))

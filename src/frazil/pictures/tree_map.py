@@ -1,4 +1,4 @@
-"""A map of parts by their size: each a rectangle, as near to a square as its neighbours leave it."""
+"""A map of parts by size: each is a rectangle, as close to a square as possible."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ WIDTH: Final = 1160.0
 HEIGHT: Final = 320.0
 MAX_TILES: Final = 150
 _HEAT_STEPS: Final = (2.0, 4.0, 8.0, 16.0)
-"""How many times the median a part is, from which on it is drawn hotter."""
+"""The multiples of the median from which a part is drawn in a hotter colour."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A part of the map: its name, its size, what is told of it, and where it leads."""
+    """A part of the map: its name, size, tooltip and link."""
 
     name: str
     size: float
@@ -27,22 +27,26 @@ class Tile:
 
 
 def draw_map(tiles: Sequence[Tile], label: str) -> Html:
-    """Draw parts by size, those far above the median in hotter colours; beyond the largest, one stands for the rest."""
-    known = sorted((tile for tile in tiles if tile.size > 0), key=lambda tile: -tile.size)
-    if not known:
+    """Draw parts by size, those far above the median in hotter colours; one tile stands for all beyond the largest."""
+    sized_tiles = sorted((tile for tile in tiles if tile.size > 0), key=lambda tile: -tile.size)
+    if not sized_tiles:
         return svg(
             WIDTH,
             60.0,
             f"{label}: none",
             element("text", "no partitions with data", x=WIDTH / 2, y=34, text_anchor="middle", class_="fz-tick"),
         )
-    middle = median(tile.size for tile in known)
-    shown, rest = known[:MAX_TILES], known[MAX_TILES:]
+    middle = median(tile.size for tile in sized_tiles)
+    drawn_tiles, rest = sized_tiles[:MAX_TILES], sized_tiles[MAX_TILES:]
     if rest:
-        shown.append(Tile(f"{len(rest):,} more", sum(tile.size for tile in rest), f"{len(rest):,} smaller partitions"))
+        drawn_tiles.append(
+            Tile(f"{len(rest):,} more", sum(tile.size for tile in rest), f"{len(rest):,} smaller partitions")
+        )
     drawn = []
-    for tile, (x, y, width, height) in zip(shown, place_squares([tile.size for tile in shown]), strict=True):
-        is_rest = bool(rest) and tile is shown[-1]
+    for tile, (x, y, width, height) in zip(
+        drawn_tiles, place_squares([tile.size for tile in drawn_tiles]), strict=True
+    ):
+        is_rest = bool(rest) and tile is drawn_tiles[-1]
         heat = 0 if is_rest else sum(tile.size >= step * middle for step in _HEAT_STEPS)
         cell: list[Html] = [
             element("title", f"{tile.name}\n{tile.note}"),
@@ -65,13 +69,18 @@ def draw_map(tiles: Sequence[Tile], label: str) -> Html:
             if tile.href is None
             else element("a", *cell, href=tile.href, aria_label=f"{tile.name}: {tile.note}")
         )
-    return svg(WIDTH, HEIGHT, f"{label}: {len(known):,}, the largest {known[0].name}: {known[0].note}", *drawn)
+    return svg(
+        WIDTH,
+        HEIGHT,
+        f"{label}: {len(sized_tiles):,}, the largest {sized_tiles[0].name}: {sized_tiles[0].note}",
+        *drawn,
+    )
 
 
 def place_squares(
     sizes: Sequence[float], width: float = WIDTH, height: float = HEIGHT
 ) -> list[tuple[float, float, float, float]]:
-    """Return a rectangle for each size, the largest first: rows along the shorter side, as square as can be."""
+    """Return a rectangle for each size, the largest first: rows along the shorter side, as square as possible."""
     total = sum(sizes)
     scaled = [size * width * height / total for size in sizes]
     placed: list[tuple[float, float, float, float]] = []

@@ -1,4 +1,4 @@
-"""Numbers, sizes and times as people read them, for labels and cells."""
+"""Numbers, sizes and times in readable form, for labels and cells."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _STEPS: Final = ((60, "second"), (60, "minute"), (24, "hour"), (30, "day"), (12,
 
 
 def show_bytes(size: float) -> str:
-    """Return a size: 512 B, 3.4 MiB, 120 GiB."""
+    """Format a size: 512 B, 3.4 MiB, 120 GiB."""
     index = 0
     while abs(size) >= 1024 and index < len(_UNITS) - 1:
         size /= 1024
@@ -20,7 +20,7 @@ def show_bytes(size: float) -> str:
 
 
 def show_short(count: float) -> str:
-    """Return a number for an axis: 950, 12k, 3.4M."""
+    """Format a number for an axis: 950, 12k, 3.4M."""
     index = 0
     while abs(count) >= 1000 and index < len(_THOUSANDS) - 1:
         count /= 1000
@@ -30,12 +30,12 @@ def show_short(count: float) -> str:
 
 
 def show_count(count: int) -> str:
-    """Return a number with its thousands apart."""
+    """Format a number with thousands separators."""
     return f"{count:,}"
 
 
 def moment(timestamp_ms: int) -> datetime.datetime | None:
-    """Return a time in UTC; None where no calendar has it."""
+    """Return a time in UTC, or None if it is outside the range of the calendar."""
     try:
         return datetime.datetime.fromtimestamp(timestamp_ms / 1000, datetime.UTC)
     except (ValueError, OverflowError, OSError):
@@ -43,23 +43,23 @@ def moment(timestamp_ms: int) -> datetime.datetime | None:
 
 
 def show_time(timestamp_ms: int) -> str:
-    """Return a time to the second, in UTC."""
-    found = moment(timestamp_ms)
-    return f"{timestamp_ms} ms since 1970" if found is None else f"{found:%Y-%m-%d %H:%M:%S} UTC"
+    """Format a time to the second, in UTC."""
+    time = moment(timestamp_ms)
+    return f"{timestamp_ms} ms since 1970" if time is None else f"{time:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def show_ago(timestamp_ms: int, now_ms: int) -> str:
-    """Return how long ago a time was: just now, 5 minutes ago, 3 months ago."""
-    left = (now_ms - timestamp_ms) / 1000
-    if left < 0:
-        return "in the future" if left < -60 else "just now"
-    if left < 10:
+    """Format the age of a time: just now, 5 minutes ago, 3 months ago."""
+    remaining = (now_ms - timestamp_ms) / 1000
+    if remaining < 0:
+        return "in the future" if remaining < -60 else "just now"
+    if remaining < 10:
         return "just now"
     for size, unit in _STEPS:
-        if left < size:
-            return f"{_counted(int(left), unit)} ago"
-        left /= size
-    return f"{_counted(int(left), 'year')} ago"
+        if remaining < size:
+            return f"{_counted(int(remaining), unit)} ago"
+        remaining /= size
+    return f"{_counted(int(remaining), 'year')} ago"
 
 
 def _counted(number: int, noun: str) -> str:

@@ -1,4 +1,4 @@
-"""Batches of a running query: read on a thread, so that ctrl-C and a line of progress work at any moment."""
+"""The batches of a running query, read on a thread, so that Ctrl-C and a progress line work at any moment."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Run(Protocol):
     """A query that is about to run."""
 
     def schema(self) -> pa.Schema:
-        """Return the columns, as DuckDB hands them to Arrow."""
+        """Return the columns, in DuckDB's Arrow types."""
 
     def explain(self) -> str:
         """Return DuckDB's plan."""
@@ -39,10 +39,10 @@ class Run(Protocol):
         """Return the rows as they are computed."""
 
     def progress(self) -> float:
-        """Return how far the query is, in percent; -1 if unknown."""
+        """Return the progress of the query in percent, or -1 if unknown."""
 
     def interrupt(self) -> None:
-        """Stop what runs."""
+        """Stop the running statement."""
 
     def close(self) -> None:
         """Release everything."""
@@ -53,8 +53,8 @@ def read_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a query as they are computed, and close it.
 
-    Columns get the names of `schema`: of two with one name, DuckDB gives the second another one. `errors` is the
-    context that names errors.
+    Columns get the names of `schema`, since DuckDB renames the second of two columns with one name. `errors` is the
+    context that translates errors.
     """
     count = 0
     try:
@@ -77,7 +77,7 @@ def read_batches(
 
 
 class Watch:
-    """Runs calls of one query on threads, one after the other, while the caller's thread stays free for signals."""
+    """Runs the calls of one query on threads, one after the other, so that the caller's thread can handle signals."""
 
     def __init__(self, run: Run, limits: Limits) -> None:
         self.run = run
@@ -87,10 +87,10 @@ class Watch:
         self._line: Any = None
 
     def call(self, do: Callable[[], Result]) -> Result:
-        """Return what a call returns; interrupt it if the caller is interrupted."""
+        """Run a function on a thread; interrupt it if the caller is interrupted."""
         future: Future[Result] = Future()
         self._last = future
-        # DuckDB cannot stop some of its functions: they must not hold up the end of the process.
+        # DuckDB cannot stop some of its functions: they must not delay the end of the process.
         threading.Thread(target=_resolve, args=(future, do), name="frazil-sql", daemon=True).start()
         try:
             return self._wait(future)
@@ -127,7 +127,7 @@ class Watch:
             self._line.show(f"query: {done}{elapsed:.0f} s")
 
     def close(self) -> None:
-        """End the line of progress and the query. One that does not stop at once is closed when it does."""
+        """End the progress line and the query. A query that does not stop immediately is closed when it does."""
         if self._line:
             self._line.end("")
         deadline = time.monotonic() + _CLOSE_SECONDS

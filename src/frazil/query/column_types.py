@@ -1,4 +1,4 @@
-"""Column types of the format as DuckDB's, and which Parquet columns DuckDB reads as exactly that.
+"""Column types of the format in DuckDB, and the test whether DuckDB reads a Parquet column as exactly such a type.
 
     boolean BOOLEAN     date DATE                 string VARCHAR         struct STRUCT(…)
     int INTEGER         time TIME                 uuid UUID              list T[]
@@ -6,9 +6,9 @@
     float FLOAT         timestamptz TIMESTAMPTZ   decimal DECIMAL(P, S)
     double DOUBLE       …_ns TIMESTAMP_NS, TIMESTAMPTZ_NS
 
-Variants, geometries and columns of unknown type are read by frazil (`None` here). So is a file whose column is stored
-in another way than the format says: without field ids, under other names inside of a struct, times in milliseconds or
-of 96 bits.
+Variants, geometries and columns of unknown type are read by frazil (`None` here). So is a file that stores a column
+differently from the format: without field ids, with other names inside a struct, or with times in milliseconds or of 96
+bits.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ _STORED: Final[Mapping[Type, frozenset[tuple[str, str]]]] = {
     UUID: frozenset({("FIXED_LEN_BYTE_ARRAY", "UUID")}),
     BINARY: frozenset({("BYTE_ARRAY", "BLOB")}),
 }
-"""How a column may be stored: the physical type, and the type that DuckDB sees in it."""
+"""How a column may be stored: the physical type, and the type that DuckDB reports for it."""
 _MICROS: Final = frozenset({TIME, TIMESTAMP, TIMESTAMPTZ})
 
 
 def duckdb_type(data_type: Type) -> str | None:
-    """Return DuckDB's name of a type; None if DuckDB has no such type."""
+    """Return DuckDB's name of a type, or None if DuckDB has no such type."""
     plain = _PLAIN.get(data_type)
     if plain is not None:
         return plain
@@ -108,7 +108,7 @@ def duckdb_type(data_type: Type) -> str | None:
 
 
 def has_floats(data_type: Type) -> bool:
-    """Return whether a type is a floating-point number, or has one inside of it."""
+    """Return whether a type is or contains a floating-point number."""
     if isinstance(data_type, FloatType | DoubleType):
         return True
     return data_type.is_nested and any(has_floats(field.field_type) for field in getattr(data_type, "fields", ()))
@@ -120,7 +120,7 @@ def _are_distinct(names: Sequence[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ParquetColumn:
-    """A column of a Parquet file, or a part of one, as its footer describes it."""
+    """A column of a Parquet file, or a part of one, as described by its footer."""
 
     name: str
     field_id: int | None
@@ -133,7 +133,7 @@ class ParquetColumn:
 
 
 def read_columns(rows: Sequence[Mapping[str, Any]]) -> tuple[ParquetColumn, ...]:
-    """Return the columns of a file from the rows of `parquet_schema`, which are in the order of its tree."""
+    """Build the columns of a file from the rows of `parquet_schema`, which are in depth-first order."""
     elements = iter(rows)
     root = next(elements)
     return tuple(_read_column(elements) for _ in range(root["num_children"] or 0))
@@ -155,7 +155,7 @@ def _read_column(elements: Iterator[Mapping[str, Any]]) -> ParquetColumn:
 
 
 def is_stored_as(column: ParquetColumn, field: NestedField) -> bool:
-    """Return whether DuckDB reads a stored column as a field of a table, exactly."""
+    """Return whether DuckDB reads a stored column exactly as a field of a table."""
     if column.field_id != field.field_id or column.repetition == "REPEATED":
         return False
     data_type = field.field_type

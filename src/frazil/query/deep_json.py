@@ -1,4 +1,4 @@
-"""JSON of any depth, decoded without recursion: the trees of queries with long chains of operators."""
+"""JSON of any depth, decoded without recursion, for the trees of queries with long chains of operators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TOKEN: Final = re.compile(r'\s*(?:([{}\[\],:])|("(?:[^"\\]|\\.)*")|([^\s{}\[\],
 
 
 def decode_json(text: str) -> Any:
-    """Return the value of valid JSON, however deep it is."""
+    """Decode valid JSON of any depth."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -20,16 +20,16 @@ def decode_json(text: str) -> Any:
 def _decode(text: str) -> Any:
     root: list[Any] = []
     stack: list[tuple[Any, str | None]] = []
-    """Containers that are open, each with the key that its next value gets."""
+    """The open containers, each with the key for its next value."""
     current: Any = root
     key: str | None = None
     expects_key = False
     for mark, string, plain in _TOKEN.findall(text):
         if mark in ("{", "["):
-            made: Any = {} if mark == "{" else []
-            _put(current, key, made)
+            container: Any = {} if mark == "{" else []
+            _put(current, key, container)
             stack.append((current, key))
-            current, key, expects_key = made, None, mark == "{"
+            current, key, expects_key = container, None, mark == "{"
         elif mark in ("}", "]"):
             current, key = stack.pop()
             expects_key = False

@@ -1,4 +1,4 @@
-"""Constants of a query as literals of predicates, only where comparing them is certain to mean the same in DuckDB.
+"""Constants of a query as literals of predicates, if their comparison certainly means the same in DuckDB.
 
 A literal that a column's type cannot hold exactly becomes a range around it, so that a predicate keeps too many rows
 rather than too few.
@@ -48,7 +48,7 @@ _EXACT_INTEGERS: Final = 2**53
 _DIGITS: Final = Context(prec=80)
 
 Range = tuple[Any, Any]
-"""The least and the greatest literal that a constant can be equal to; the same object if it is exact."""
+"""The smallest and largest literal that a constant can equal; the same object if it is exact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ NULL: Final = Constant("null", None)
 
 
 def constant_of(node: Node, parameters: Mapping[str, object]) -> Constant | None:
-    """Return the constant that a node of a tree is; None if it is something else."""
+    """Return the constant of a tree node, or None if it is something else."""
     category = node.get("type")
     if category == "VALUE_CONSTANT":
         return _literal(node.get("literal", {}))
@@ -93,13 +93,13 @@ def constant_of(node: Node, parameters: Mapping[str, object]) -> Constant | None
             "timestamptz": ("timestamptz", _TIMESTAMPTZ),
             "timestamp with time zone": ("timestamptz", _TIMESTAMPTZ),
         }
-        made = patterns.get(target)
-        return Constant(made[0], inner.value) if made is not None and made[1].fullmatch(inner.value) else None
+        pattern = patterns.get(target)
+        return Constant(pattern[0], inner.value) if pattern is not None and pattern[1].fullmatch(inner.value) else None
     return None
 
 
 def _cast_number(constant: Constant, *, is_integer: bool) -> Constant | None:
-    """Return a constant that was cast to a whole number or to a double, if that changes nothing."""
+    """Return a constant that was cast to an integer or a double, if that does not change it."""
     number = constant.value
     if constant.category == "text" and (_INTEGER if is_integer else _NUMBER).fullmatch(constant.value):
         number = Decimal(constant.value)
@@ -153,14 +153,14 @@ def _parameter(value: object) -> Constant | None:
 
 
 def with_common_type(constants: Sequence[Constant]) -> list[Constant]:
-    """Return constants in the type that DuckDB compares all of them in: one double makes doubles of all numbers."""
+    """Convert constants to DuckDB's common type for comparing them: one double turns all numbers into doubles."""
     if not any(constant.category == "double" for constant in constants):
         return list(constants)
     return [Constant("double", constant.value) if constant.category == "number" else constant for constant in constants]
 
 
 def range_of(constant: Constant, data_type: Type) -> Range | None:
-    """Return the literals of a column's type between which a constant lies; None if that is not certain."""
+    """Return the literals of a column's type that enclose a constant, or None if that is uncertain."""
     for types, convert in _RANGES:
         if isinstance(data_type, types):
             try:
@@ -262,7 +262,7 @@ def _timestamptz(constant: Constant, data_type: Type) -> Range | None:
 
 
 def _in_utc(moment: datetime.datetime) -> datetime.datetime:
-    """Return a moment with a zone as the time in UTC, without one."""
+    """Convert a time with a zone to the time in UTC, without one."""
     shifted = moment.astimezone(datetime.UTC)
     return shifted.replace(tzinfo=None)
 

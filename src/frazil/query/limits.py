@@ -1,4 +1,4 @@
-"""What one query may use: time, memory and rows."""
+"""The limits of one query: time, memory and rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MIN_MEMORY_BYTES: Final = 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The bounds of one query; None is no bound.
+    """The limits of one query; None means no limit.
 
     `memory_bytes` bounds sorts, groups and joins, which spill to temporary files. DuckDB does not count the strings
     that functions build.
@@ -28,7 +28,7 @@ class Limits:
 
 
 def make_limits(timeout: float | None, max_rows: int | None, memory_limit: int | str | None) -> Limits:
-    """Return the limits of the arguments that users give; refuse values that make no sense."""
+    """Return the limits for the arguments of users; refuse invalid values."""
     if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0):
         raise InvalidRequestError(f"Cannot run the query with timeout={timeout!r}: it is a positive number of seconds")
     if max_rows is not None and (isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 0):

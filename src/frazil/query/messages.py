@@ -1,6 +1,6 @@
 """Messages between a server and the process of one query: a kind, a length, and bytes.
 
-What the process of a query sends is JSON and Arrow, never a pickle: the query is a stranger's.
+The process of a query sends JSON and Arrow, never pickles, since the query is untrusted.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The files of a plan that DuckDB reads itself, as the text of queries over them.
+"""The files of a plan that DuckDB reads itself, as queries over them.
 
-Footers say how the columns of each file are stored (`column_types.py`). Files that store them alike are read
-together: a column by the name that it has in these files, cast if its type was promoted, or its default if the files
-lack it. Deleted positions are left out by the number of the file and of the row. All other files are read by frazil
-as Arrow: other formats, equality deletes, files without field ids, stores, and whatever is not stored exactly as the
-format says.
+Footers tell how each file stores its columns (`column_types.py`). Files that store them alike are read together: a
+column
+by its name in these files, cast if its type was promoted, or its default if the files lack it. Deleted positions are
+excluded by file number and row number. All other files are read by frazil as Arrow: other formats, equality deletes,
+files without field ids, files in object stores, and those that do not store columns exactly as the format does.
 
     SELECT "id", "old name" AS "kind" FROM read_parquet(['/a.parquet', '/b.parquet'], …)
 """
@@ -44,10 +44,10 @@ from frazil.threads import default_threads, map_in_order
 
 Footers: TypeAlias = Mapping[str, tuple[ParquetColumn, ...]]
 Describe: TypeAlias = Callable[[Sequence[str]], Footers]
-"""Returns the columns of Parquet files, by path; files that cannot be read are left out."""
+"""Returns the columns of Parquet files by path; unreadable files are omitted."""
 
 FILE_BITS: Final = 40
-"""A row is known by the number of its file above these bits, and its position below."""
+"""A row is identified by its file number above these bits, and its position below."""
 _GLOB: Final = frozenset("*?[]{}")
 _VIRTUAL_COLUMNS: Final = frozenset({"filename", "file_index", "file_row_number"})
 _SAME_NAMES: Final = {"TIMESTAMP WITH TIME ZONE": "TIMESTAMPTZ"}
@@ -64,19 +64,19 @@ class FileGroup:
     with_deletes: list[FileScanTask]
     paths_with_deletes: list[str]
     deleted: pa.Table | None = None
-    """The rows that are deleted in `paths_with_deletes`: one column, `row`."""
+    """The deleted rows in `paths_with_deletes`: one column, `row`."""
 
 
 @dataclass(frozen=True)
 class NativeFiles:
-    """Files that DuckDB reads itself, and the locations of those that frazil reads."""
+    """The files that DuckDB reads itself, and the locations of those that frazil reads."""
 
     groups: tuple[FileGroup, ...] = ()
     others: frozenset[str] = frozenset()
 
     @property
     def paths(self) -> list[str]:
-        """Every path that DuckDB opens."""
+        """All paths that DuckDB opens."""
         return [path for group in self.groups for path in (*group.whole, *group.paths_with_deletes)]
 
 
@@ -88,8 +88,8 @@ def choose_native(
     describe: Describe,
     cache: DeleteCache,
 ) -> NativeFiles:
-    """Return which files of a plan DuckDB reads itself, for the columns that a query needs."""
-    # What is checked to be inside of the roots must be what is opened, so frazil opens it.
+    """Choose the files of a plan that DuckDB reads itself, for the columns of a query."""
+    # A file that is checked to be inside the roots must be the one that is opened, so frazil opens it.
     if is_fenced(storage) or any(duckdb_type(field.field_type) is None for field in fields):
         return NativeFiles(others=frozenset(task.data_file.file_path for task in tasks))
     paths: dict[str, str] = {}
@@ -148,7 +148,7 @@ def _native_path(task: FileScanTask, storage: Storage) -> str | None:
 def _projection(
     stored: tuple[ParquetColumn, ...], fields: Sequence[NestedField], view: TableView, task: FileScanTask
 ) -> tuple[str, ...] | None:
-    """Return the columns of a query as expressions over files; None if DuckDB does not read them exactly."""
+    """Return the columns of a query as expressions over files, or None if DuckDB does not read them exactly."""
     by_id = {column.field_id: column for column in stored}
     names = {column.name.lower() for column in stored}
     if None in by_id or len(by_id) != len(stored) or len(names) != len(stored):
@@ -172,13 +172,13 @@ def _stored_value(column: ParquetColumn, field: NestedField) -> str | None:
     if not is_stored_as(column, field):
         return None
     type_name = duckdb_type(field.field_type)
-    # Parts of nested columns have the names and the order of the table's.
+    # Parts of nested columns must have the same names and order as in the table.
     is_same = column.duckdb == type_name or _SAME_NAMES.get(column.duckdb or "") == type_name
     return quoted(column.name) if is_same else f"CAST({quoted(column.name)} AS {type_name})"
 
 
 def _missing_value(field: NestedField, view: TableView, task: FileScanTask) -> str | None:
-    """Return what a column has in files that lack it: its default, or null."""
+    """Return the value of a column for files that lack it: its default, or null."""
     is_partition_value = any(
         field.field_id in partition_field.source_ids and isinstance(partition_field.transform, Identity)
         for partition_field in view.spec_of(task.data_file).fields
@@ -203,10 +203,10 @@ def _deleted_rows(tasks: Sequence[FileScanTask], storage: Storage, cache: Delete
 
 
 def scan_sql(files: NativeFiles, fields: Sequence[tuple[str, NestedField]], deletes_name: str) -> list[str]:
-    """Return queries over the native files. `fields` have unique names; the deleted rows of the group N are `… N`."""
+    """Return queries over the native files. `fields` have unique names; the deleted rows of group N are `… N`."""
     options = "hive_partitioning = false"
     if any(has_floats(field.field_type) for _, field in fields):
-        # DuckDB then leaves out no rows by statistics, which do not know NaN.
+        # DuckDB then does not prune rows by statistics, which ignore NaN.
         options += ", can_have_nan = true"
     queries: list[str] = []
     for number, group in enumerate(files.groups):

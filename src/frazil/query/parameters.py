@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from frazil.errors import InvalidRequestError
-from frazil.expr.parse import python_value
+from frazil.expr.parameters import python_value
 
 _PLAIN = (bool, int, float, str, bytes, Decimal, UUID, datetime.date, datetime.time, datetime.timedelta)
 

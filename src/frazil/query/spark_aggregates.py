@@ -1,7 +1,8 @@
-"""Aggregates and window functions whose meaning in DuckDB was tested to be Spark's.
+"""Aggregates and window functions that were tested to have Spark's meaning in DuckDB.
 
-An aggregate is a call, to which FILTER and OVER are attached, inside a rewrite that gives it Spark's type.
-Sums of floats add in another order, as in Spark itself from run to run: their last digits are not fixed in either.
+An aggregate is a call, to which FILTER and OVER are attached, inside a rewrite that gives it Spark's type. Sums of
+floats
+are added in varying order, in Spark too: their last digits are not deterministic in either.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ from frazil.query.spark_types import (
 )
 
 Attach = Callable[[exp.Expr], exp.Expr]
-"""What puts FILTER and OVER on a call."""
+"""Attaches FILTER and OVER to a call."""
 _SUM_DIGITS, _AVERAGE_DIGITS = 10, 4
 _COUNT = SparkType("decimal", 20, 0)
 
 
 def aggregate(name: str, arguments: Sequence[Typed], *, is_distinct: bool, attach: Attach) -> Typed:
-    """Return an aggregate in the type that Spark gives it; the name is one of `AGGREGATES`."""
+    """Return an aggregate with its Spark type; the name is one of `AGGREGATES`."""
     if len(arguments) != 1:
         raise NotTranslatable(f"the function {name} with {len(arguments)} arguments")
     (value,) = arguments
@@ -55,7 +56,7 @@ def aggregate(name: str, arguments: Sequence[Typed], *, is_distinct: bool, attac
         return attach(call(duckdb, exp.Distinct(expressions=[tree]) if is_distinct else tree))
 
     result = build(name, value, apply)
-    # The rows of the argument are behind the aggregate: what is loose in it is not loose outside.
+    # The argument's rows are inside the aggregate, so its failures do not leak outside.
     return Typed(result.tree, result.type, value.can_fail or result.can_fail)
 
 
@@ -71,7 +72,7 @@ def _count(name: str, value: Typed, apply: Callable[[str, Typed], exp.Expr]) -> 
 def _count_if(name: str, value: Typed, apply: Callable[[str, Typed], exp.Expr]) -> Typed:
     if value.type != BOOLEAN:
         raise NotTranslatable(f"the function {name} over {value.type}")
-    # DuckDB's count_if of nulls only is null.
+    # DuckDB's count_if is null if all values are null.
     node = choose([(value.copy_tree(), exp.Literal.number(1))], None)
     return Typed(apply("count", replace(value, tree=node)), BIGINT)
 
@@ -95,7 +96,7 @@ def _average(name: str, value: Typed, apply: Callable[[str, Typed], exp.Expr]) -
         result = decimal_type(precision + _AVERAGE_DIGITS, scale + _AVERAGE_DIGITS, index)
         of_sum = decimal_type(precision + _SUM_DIGITS, scale, index)
         total = (cast_to(apply("sum", value), of_sum), of_sum)
-        # No rows are null divided by null.
+        # No rows give null divided by null.
         count = (call("nullif", apply("count", value), exp.Literal.number(0)), _COUNT)
         return Typed(exact_quotient(total, count, result, index), result, can_fail=True)
     if not value.type.is_numeric:
@@ -127,7 +128,7 @@ AGGREGATES: dict[str, Callable[[str, Typed, Any], Typed]] = {
 
 
 def window_function(name: str, arguments: Sequence[Typed], attach: Attach) -> Typed:
-    """Return a function that only windows have; the name is one of `WINDOW_FUNCTIONS`."""
+    """Return a pure window function; the name is one of `WINDOW_FUNCTIONS`."""
     return WINDOW_FUNCTIONS[name](name, arguments, attach)
 
 
@@ -170,7 +171,7 @@ def _edge(name: str, arguments: Sequence[Typed], attach: Attach) -> Typed:
 
 
 RANKS = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist")
-"""Functions whose frame is fixed, as are those of `NEIGHBOURS`."""
+"""Functions whose frame is fixed, like that of `NEIGHBOURS`."""
 NEIGHBOURS = ("ntile", "lag", "lead")
 WINDOW_FUNCTIONS: dict[str, Callable[[str, Sequence[Typed], Attach], Typed]] = {
     **dict.fromkeys(RANKS, _rank),

@@ -1,4 +1,4 @@
-"""Arithmetic of Spark's ANSI mode in DuckDB: the types of results, overflow, and division by zero as errors."""
+"""Arithmetic of Spark's ANSI mode in DuckDB: result types, overflow, and division by zero as an error."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _NODES: dict[str, type[exp.Binary]] = {
 
 
 def arithmetic(operator: str, left: Typed, right: Typed) -> Typed:
-    """Return `left operator right` for numbers, in the type that Spark gives it."""
+    """Return `left operator right` for numbers, with the type of Spark."""
     for operand in (left, right):
         if not operand.type.is_numeric:
             raise NotTranslatable(f"{operator} over {left.type} and {right.type}")
@@ -81,7 +81,7 @@ def _of_floats(operator: str, left: Typed, right: Typed) -> Typed:
 
 
 def _divisor(value: Typed, origin: Typed) -> Typed:
-    """Return a coerced operand that still knows its literal, which says whether it may be zero."""
+    """Return a coerced operand that keeps its literal, which tells whether it may be zero."""
     return Typed(value.tree, value.type, value.can_fail, origin.literal, value.loose)
 
 
@@ -91,7 +91,7 @@ def _of_integers(operator: str, left: Typed, right: Typed) -> Typed:
 
         def divided(a: exp.Expr, b: exp.Expr) -> exp.Expr:
             if operator == "%" and right.literal is None:
-                # The remainder by -1 is that by 1, and DuckDB fails at the least integer.
+                # The remainder by -1 equals that by 1, which does not fail for the least integer in DuckDB.
                 minus_one = exp.EQ(this=b.copy(), expression=number(-1, right.type))
                 b = choose([(minus_one, number(1, right.type))], b)
             return binary(type_name, a, b)
@@ -107,7 +107,7 @@ def guarded(
     divided: Callable[[exp.Expr, exp.Expr], exp.Expr],
     spark_type: SparkType,
 ) -> Typed:
-    """Return a division that fails for a divisor of zero, but not for a null divided by it."""
+    """Return a division that fails for a divisor of zero, unless the dividend is null."""
     if right.literal not in (None, 0):
         can_fail = spark_type.is_integral and right.literal == -1
         return combine(divided(left.copy_tree(), right.copy_tree()), spark_type, [left, right], can_fail=can_fail)
@@ -119,7 +119,7 @@ def guarded(
 
 
 def _exact(value: Typed) -> Typed:
-    """Return an integer as the decimal that Spark makes of it; of a literal, one with just its digits."""
+    """Return an integer as Spark's decimal; a literal with just its digits."""
     if not value.type.is_integral:
         return value
     if value.literal is None:
@@ -168,9 +168,9 @@ def _decimal_quotient(left: Typed, right: Typed, index: str) -> Typed:
 def exact_quotient(
     dividend: tuple[exp.Expr, SparkType], divisor: tuple[exp.Expr, SparkType], result: SparkType, index: str
 ) -> exp.Expr:
-    """Return a quotient of decimals, rounded half up, as one of 128-bit integers: DuckDB divides decimals as floats.
+    """Return a quotient of decimals, rounded half up, computed in 128-bit integers, since DuckDB would use floats.
 
-    Spark rounds to 39 digits first. No quotient of so few digits lies so near to a half that this makes a difference.
+    Spark first rounds to 39 digits. No quotient with so few digits is close enough to a half for a difference.
     """
     (a, of_a), (b, of_b) = dividend, divisor
     digits = of_a.precision - of_a.scale + result.scale + of_b.scale
@@ -188,7 +188,7 @@ def exact_quotient(
 
 
 def _times_power(tree: exp.Expr, of: SparkType, power: int) -> exp.Expr:
-    """Return a decimal times a power of ten, at least that of its scale, as a 128-bit integer."""
+    """Multiply a decimal by a power of ten, at least that of its scale, as a 128-bit integer."""
     scaled = tree
     if of.scale:
         factor = number("1" + "0" * of.scale, SparkType("decimal", of.scale + 1, 0))

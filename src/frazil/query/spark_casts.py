@@ -1,7 +1,7 @@
-"""Casts of Spark's ANSI mode in DuckDB: those that keep their meaning, some with a rewrite.
+"""Casts of Spark's ANSI mode in DuckDB: those with the same meaning, some after a rewrite.
 
-Differences that rewrites remove: DuckDB rounds floats and decimals to whole numbers, Spark cuts them; DuckDB reads
-more texts as numbers; timestamps are cast through the session's time zone, which is UTC here.
+Rewrites remove these differences: DuckDB rounds floats and decimals to integers, Spark truncates them; DuckDB accepts
+more texts as numbers; timestamps are cast by the session's time zone, which is UTC here.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from frazil.query.spark_types import (
 )
 
 NEEDS_SPARK = "only Spark can read this value"
-"""What errors of rows say whose value Spark can read, and this translation cannot."""
+"""The reason in errors for values that Spark can read, but this translation cannot."""
 
 _Rule = Callable[[Typed, SparkType], exp.Expr]
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
@@ -50,7 +50,7 @@ _EXACT_DOUBLE_DIGITS = 15
 
 
 def cast(value: Typed, target: SparkType) -> Typed:
-    """Return CAST(value AS target) with Spark's meaning, or refuse it."""
+    """Return CAST(value AS target) with Spark's meaning, or raise `NotTranslatable`."""
     source = value.type
     if source == target:
         return Typed(value.tree, target, value.can_fail, loose=value.loose)
@@ -67,7 +67,7 @@ def cast(value: Typed, target: SparkType) -> Typed:
 
 
 def coerce(value: Typed, target: SparkType) -> Typed:
-    """Return a value in the type that it is compared, merged or computed in."""
+    """Convert a value to the type for comparing, merging or computing."""
     if value.type == target:
         return value
     if isinstance(value.literal, (int, Decimal)) and not isinstance(value.literal, bool) and target.is_numeric:
@@ -76,7 +76,7 @@ def coerce(value: Typed, target: SparkType) -> Typed:
 
 
 def _convert_number(value: Typed, target: SparkType) -> Typed:
-    """Return a number that the view writes out, as a number of a wider type."""
+    """Convert a numeric literal to a wider numeric type."""
     return Typed(
         number(f"{value.literal:f}" if isinstance(value.literal, Decimal) else str(value.literal), target), target
     )
@@ -108,7 +108,7 @@ def _not_zero(value: Typed, target: SparkType) -> exp.Expr:
 
 
 def _float_to_integer(value: Typed, target: SparkType) -> exp.Expr:
-    """Cut the fraction. The float 2^63 is beyond the integers, and Spark makes it the greatest."""
+    """Truncate the fraction. The float 2^63 exceeds the integers, and Spark makes it the greatest one."""
     cut = call("trunc", value.copy_tree())
     if target.name != "bigint":
         return cast_to(cut, target)
@@ -122,14 +122,14 @@ def _decimal_to_integer(value: Typed, target: SparkType) -> exp.Expr:
 
 
 def _decimal_to_double(value: Typed, target: SparkType) -> exp.Expr:
-    """Read the digits: beyond 15 of them, DuckDB's own division rounds twice."""
+    """Parse the digits: beyond 15 of them, DuckDB's own division rounds twice."""
     if value.type.precision <= _EXACT_DOUBLE_DIGITS and target == DOUBLE:
         return cast_to(value.copy_tree(), target)
     return cast_to(cast_to(value.copy_tree(), STRING), target)
 
 
 def _decimal_to_text(value: Typed, target: SparkType) -> exp.Expr:
-    """Write a digit before the point, which DuckDB leaves out where the type has no place for one."""
+    """Write a digit before the point, which DuckDB omits if the type has no integer digits."""
     if value.type.precision > value.type.scale:
         return cast_to(value.copy_tree(), STRING)
     if value.type.precision == 38:
@@ -156,12 +156,12 @@ def _from_text(text: exp.Expr, target: SparkType) -> exp.Expr:
 
 
 def timestamp_to_ntz(tree: exp.Expr) -> exp.Expr:
-    """Return the wall clock of an instant in UTC, whatever DuckDB's time zone is."""
+    """Return the UTC wall clock time of an instant, whatever DuckDB's time zone."""
     return call("make_timestamp", call("epoch_us", tree))
 
 
 def ntz_to_timestamp(tree: exp.Expr) -> exp.Expr:
-    """Return the instant at which UTC's wall clock shows a time."""
+    """Return the instant of a UTC wall clock time."""
     return call("make_timestamptz", call("epoch_us", tree))
 
 
@@ -178,7 +178,7 @@ def _to_timestamp(value: Typed, target: SparkType) -> exp.Expr:
 
 
 def with_four_digit_year(clock: exp.Expr, written: exp.Expr) -> exp.Expr:
-    """Return a text of a date or wall clock; Spark writes years beyond four digits with a sign."""
+    """Return a date or wall clock time as text; Spark writes years beyond four digits with a sign."""
     year = call("year", clock)
     too_far = exp.Not(
         this=exp.Paren(this=exp.Between(this=year, low=exp.Literal.number(1), high=exp.Literal.number(9999)))
@@ -227,7 +227,7 @@ _RULES: dict[tuple[str, str], _Rule] = {
 
 
 def _cast_text_literal(text: str, target: SparkType) -> Typed:
-    """Read a literal now: only the plain form of each type, which nobody reads differently."""
+    """Evaluate the cast of a literal, if it has the plain form of the type that all systems parse alike."""
     tree: exp.Expr | None = None
     if target == DATE:
         tree = read_date(text)
@@ -248,7 +248,7 @@ def _cast_text_literal(text: str, target: SparkType) -> Typed:
 
 
 def read_date(text: str) -> exp.Expr | None:
-    """Return the date that a literal is, or None if it is not written year-month-day."""
+    """Parse a date literal; None if it is not year-month-day."""
     match = _DATE.fullmatch(text)
     try:
         day = datetime.date(*map(int, match.groups())) if match else None
@@ -258,7 +258,7 @@ def read_date(text: str) -> exp.Expr | None:
 
 
 def read_timestamp(text: str, target: SparkType) -> exp.Expr | None:
-    """Return the time that a literal is, or None if it is not a date, or a date and a time with seconds."""
+    """Parse a time literal; None if it is not a date, or a date and a time with seconds."""
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         return None

@@ -24,13 +24,14 @@ from frazil.query.spark_types import (
 )
 
 Item = tuple[str, exp.Expr | Field]
-"""A column of the SELECT list: its name, and its expression, or what `*` stands for."""
+"""A column of the SELECT list: its name and expression, or a column that `*` stands for."""
 
 
 def filter_condition(node: exp.Expr, scope: Scope) -> exp.Expr:
     """Return the condition of WHERE or HAVING.
 
-    Spark computes its parts in order, and a row is out at the first that is not true. Where one may fail, so does CASE.
+    Spark evaluates conjuncts in order, and drops a row at the first that is not true. If one may fail, CASE does the
+    same.
     """
     parts: list[exp.Expr] = []
     pending = [node]
@@ -50,7 +51,7 @@ def filter_condition(node: exp.Expr, scope: Scope) -> exp.Expr:
         for value in values
     ]  # fmt: skip
     tree = choose(branches, exp.Boolean(this=True))
-    # Parts before the first that may fail stand beside CASE too, where DuckDB finds them for pruning.
+    # Conjuncts before the first that may fail also stand beside the CASE, where DuckDB uses them for pruning.
     for value in values:
         if value.can_fail:
             break
@@ -59,7 +60,7 @@ def filter_condition(node: exp.Expr, scope: Scope) -> exp.Expr:
 
 
 def column_aliases(values: Sequence[tuple[str, Typed]]) -> dict[str, Typed]:
-    """Return the columns that a name means alone."""
+    """Return the columns with an unambiguous name."""
     names = [name.lower() for name, _ in values]
     return {
         name: replace(value, literal=None, loose=frozenset())
@@ -69,7 +70,7 @@ def column_aliases(values: Sequence[tuple[str, Typed]]) -> dict[str, Typed]:
 
 
 def group_clause(node: exp.Expr | None, items: Sequence[Item], rows: Scope) -> tuple[list[Key], exp.Expr | None, bool]:
-    """Return the keys of GROUP BY, the clause, and whether it has grouping sets; without it there is one group."""
+    """Return the keys of GROUP BY, its clause, and whether it has grouping sets; without one there is one group."""
     if node is None:
         return [], None, False
     only(node, "expressions", "rollup", "cube")
@@ -102,7 +103,7 @@ def group_clause(node: exp.Expr | None, items: Sequence[Item], rows: Scope) -> t
 
 
 def _key_value(node: exp.Expr, items: Sequence[Item], rows: Scope) -> Typed:
-    """Return the expression of a key, which may be the place or the alias of a column of the SELECT list."""
+    """Return the expression of a key, which may be the ordinal or alias of a column of the SELECT list."""
     chosen: exp.Expr | Field = node
     if isinstance(node, exp.Literal) and not node.is_string:
         if not node.this.isdecimal() or not 1 <= int(node.this) <= len(items):
@@ -120,7 +121,7 @@ def _key_value(node: exp.Expr, items: Sequence[Item], rows: Scope) -> Typed:
 
 
 def order_clause(node: exp.Expr, values: Sequence[tuple[str, Typed]], scope: Scope | None) -> exp.Order:
-    """Return ORDER BY: of columns of the result by their places, and of other expressions where a scope allows them."""
+    """Return ORDER BY: result columns by their ordinals, and other expressions if a scope allows them."""
     only(node, "expressions")
     names = [name.lower() for name, _ in values]
     keys = []
@@ -148,7 +149,7 @@ def order_clause(node: exp.Expr, values: Sequence[tuple[str, Typed]], scope: Sco
 
 
 def set_limit(node: exp.Expr, tree: exp.Expr) -> None:
-    """Give a query LIMIT and OFFSET of another."""
+    """Copy LIMIT and OFFSET from another query."""
     for name, type_name in (("limit", exp.Limit), ("offset", exp.Offset)):
         clause = node.args.get(name)
         if clause is None:

@@ -1,10 +1,11 @@
-"""Spark's dialect for DuckDB: views by an allow-list of what means the same, and other queries by their syntax.
+"""Translates Spark's dialect to DuckDB: views by an allow-list with equal semantics, other queries by syntax only.
 
 A view was written for Spark, and its reader does not see its text. So it is translated only if every operator, function
-and combination of types in it was tested to mean the same in DuckDB, or a rewrite of the tree makes it so; everything
-else raises `NotTranslatable`. sqlglot parses the text. The tree of DuckDB is built anew, expression by expression, each
-with the type that Spark gives it (ANSI mode, time zone UTC): spark_queries.py has the clauses, spark_expressions.py the
-operators, spark_functions.py and spark_aggregates.py the functions, spark_casts.py the casts.
+and combination of types in it was tested to mean the same in DuckDB, directly or after a rewrite; everything else
+raises
+`NotTranslatable`. sqlglot parses the text. DuckDB's tree is rebuilt, expression by expression, each with its Spark type
+(ANSI mode, time zone UTC): spark_queries.py has the clauses, spark_expressions.py the operators, spark_functions.py and
+spark_aggregates.py the functions, spark_casts.py the casts.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ _MAX_NODES = 20_000
 
 
 class _SparkViews(Spark):
-    """Spark's grammar in which functions stay calls by their names, so that the allow-list sees what was written."""
+    """Spark's grammar with functions as plain calls, so that the allow-list sees the original names."""
 
     class Parser(SparkParser):
-        """Parser without knowledge of functions, but for those with words between their arguments."""
+        """A parser without function knowledge, except for those with keywords between their arguments."""
 
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
@@ -42,12 +43,12 @@ class _SparkViews(Spark):
 
 
 def translate_view(text: str, columns_of: ColumnsOf) -> str:
-    """Return a view's query in DuckDB's dialect with Spark's meaning, or raise `NotTranslatable` with the reason.
+    """Translate a view's query to DuckDB with Spark's meaning, or raise `NotTranslatable` with the reason.
 
-    `columns_of` takes the parts of a table's name as the view writes them and returns Spark's type of each column, or
-    None for a table that is not known. In DuckDB the columns have the types that hold those: `string` is VARCHAR,
-    `timestamp` TIMESTAMPTZ, `timestamp_ntz` TIMESTAMP, `binary` BLOB, `float` REAL; nested ones are passed on.
-    Columns stand in the view's order; one without an alias that is not a column is named `_c` and its number.
+    `columns_of` takes the parts of a table's name in the view and returns Spark's type of each column, or None for an
+    unknown table. In DuckDB the columns have the equivalent types: `string` is VARCHAR, `timestamp` TIMESTAMPTZ,
+    `timestamp_ntz` TIMESTAMP, `binary` BLOB, `float` REAL; nested ones are passed on. Columns are in the view's order;
+    an expression without an alias is named `_c` and its number.
     """
     try:
         tokens = _SparkViews().tokenize(text)
@@ -71,7 +72,7 @@ _PLAIN_ESCAPES = re.compile(r"(?:[^\\]|\\[nrt\\'\"%_])*", re.DOTALL)
 
 
 def _check_strings(text: str, tokens: list[Token]) -> None:
-    """Refuse texts that versions of Spark or sqlglot read differently: rare escapes, and literals side by side."""
+    """Refuse strings that versions of Spark or sqlglot parse differently: rare escapes, and adjacent literals."""
     before = None
     for token in tokens:
         if token.token_type in _LITERALS:
@@ -83,14 +84,14 @@ def _check_strings(text: str, tokens: list[Token]) -> None:
 
 
 def translate_query(text: str) -> str:
-    """Return a query of Spark's dialect in DuckDB's syntax; arithmetic and functions stay DuckDB's.
+    """Translate the syntax of a Spark query to DuckDB; arithmetic and functions keep DuckDB's meaning.
 
     `version as of` and `timestamp as of` become DuckDB's `at (…)`, and a parameter `:name` becomes `$name`.
     """
     try:
         trees = [tree for tree in sqlglot.parse(text, read="spark") if tree is not None]
         if len(trees) != 1:
-            raise InvalidRequestError(f"Cannot run SQL: the text has {len(trees)} statements, and one is needed")
+            raise InvalidRequestError(f"Cannot run SQL: the text has {len(trees)} statements instead of one")
         return trees[0].transform(_with_duckdb_syntax).sql(dialect=_DuckDBQueries)
     except SqlglotError as error:
         raise InvalidRequestError(f"Cannot run SQL: {_first_line(error)}") from error
@@ -105,10 +106,10 @@ def _with_duckdb_syntax(node: exp.Expr) -> exp.Expr:
 
 
 class _DuckDBViews(DuckDB):
-    """DuckDB's dialect with the place of nulls written out, whatever DuckDB's setting is."""
+    """DuckDB's dialect with the order of nulls written out, independent of DuckDB's setting."""
 
     class Generator(DuckDBGenerator):
-        """Generator of keys of ORDER BY in full."""
+        """A generator that writes keys of ORDER BY in full."""
 
         def ordered_sql(self, expression: exp.Ordered) -> str:
             """Return a key of ORDER BY."""
@@ -118,10 +119,10 @@ class _DuckDBViews(DuckDB):
 
 
 class _DuckDBQueries(DuckDB):
-    """DuckDB's dialect, with its clause of time travel, which follows a table's alias."""
+    """DuckDB's dialect with its time travel clause, which follows a table's alias."""
 
     class Generator(DuckDBGenerator):
-        """Generator that writes `AT (VERSION => …)` and `AT (TIMESTAMP => …)`."""
+        """A generator that writes `AT (VERSION => …)` and `AT (TIMESTAMP => …)`."""
 
         def table_sql(self, expression: exp.Table, sep: str = " AS ") -> str:
             """Return a table with its alias and version."""

@@ -1,7 +1,7 @@
-"""Expressions of Spark's dialect in DuckDB: literals, operators, predicates and CASE, with the types of operands.
+"""Expressions of Spark's dialect in DuckDB: literals, operators, predicates and CASE, with their operand types.
 
 The node classes of `_HANDLERS` are the allow-list. A node of another class, or with a part that its handler does not
-name, is refused. Operands get explicit casts to the type in which Spark computes, so that DuckDB chooses no type.
+name, is refused. Operands are cast explicitly to Spark's types, so that DuckDB chooses no type.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from frazil.query.spark_types import (
 
 
 class Environment(Protocol):
-    """What an expression may refer to, and where it stands."""
+    """The names that an expression may refer to, and its context."""
 
     def resolve(self, parts: Sequence[str]) -> Typed:
         """Return the column of a name."""
 
     def matched(self, value: Typed) -> Typed:
-        """Return the key that an expression of a grouped query is, or the expression."""
+        """Return the matching key of a grouped query, or the expression itself."""
 
     def subquery(self, query: exp.Expr, purpose: str) -> tuple[exp.Query, list[SparkType]]:
         """Translate a subquery; return it with the types of its columns."""
@@ -57,11 +57,11 @@ class Environment(Protocol):
         """Return a translated query with its columns cast."""
 
     def call(self, node: exp.Expr, name: str) -> Typed | None:
-        """Translate an aggregate or window function; None if the name is neither."""
+        """Translate an aggregate or window function; return None for other names."""
 
 
 def translate(node: exp.Expr, environment: Environment) -> Typed:
-    """Return an expression in DuckDB with its type, or refuse it by the name of its operator or function."""
+    """Translate an expression with its type, or refuse it by the name of its operator or function."""
     handler = _HANDLERS.get(type(node))
     if handler is None:
         raise NotTranslatable(describe(node))
@@ -69,14 +69,14 @@ def translate(node: exp.Expr, environment: Environment) -> Typed:
 
 
 def describe(node: exp.Expr) -> str:
-    """Return how an error names a node: by its function or keyword."""
+    """Return the name of a node in errors: its function or keyword."""
     if isinstance(node, exp.Anonymous):
         return f"the function {str(node.this).lower()}"
     return _NAMES.get(type(node)) or f"{type(node).__name__.upper()} ({node.sql('spark')[:60]})"
 
 
 def only(node: exp.Expr, *names: str) -> None:
-    """Refuse a node that has other parts than these."""
+    """Refuse a node with other parts than these."""
     for name, value in node.args.items():
         if name not in names and value not in (None, False, []) and name != "_type":
             raise NotTranslatable(_PARTS.get(name) or f"{describe(node)} with {name.strip('_')}")
@@ -88,7 +88,7 @@ def translate_all(nodes: Iterable[exp.Expr], environment: Environment) -> list[T
 
 
 def as_condition(value: Typed, index: str) -> Typed:
-    """Return a condition; Spark takes booleans only."""
+    """Return a condition; Spark accepts only booleans."""
     if value.type == VOID:
         return cast(value, BOOLEAN)
     if value.type != BOOLEAN:
@@ -97,7 +97,7 @@ def as_condition(value: Typed, index: str) -> Typed:
 
 
 def compared(first: Typed, second: Typed, index: str) -> tuple[Typed, Typed]:
-    """Return two operands in the type in which Spark compares them."""
+    """Convert two operands to the type in which Spark compares them."""
     if isinstance(first.literal, str) and second.type.is_temporal:
         return cast(first, second.type), second
     if isinstance(second.literal, str) and first.type.is_temporal:
@@ -109,7 +109,7 @@ def compared(first: Typed, second: Typed, index: str) -> tuple[Typed, Typed]:
 
 
 def merged(values: Sequence[Typed], index: str) -> tuple[list[Typed], SparkType]:
-    """Return results of CASE and its like in the type that Spark gives them."""
+    """Convert the results of CASE and similar expressions to Spark's common type."""
     shared = common_type_of((value.type for value in values), index)
     if shared == VOID:
         raise NotTranslatable(f"{index} over nulls only")
@@ -183,7 +183,7 @@ def _arithmetic(node: exp.Expr, environment: Environment) -> Typed:
     return arithmetic(_NAMES[type(node)], left, right)
 
 
-# Operators that Spark's grammar and sqlglot's nest differently when no brackets say how.
+# Operators that Spark's grammar and sqlglot's nest differently without parentheses.
 _PREDICATES = (exp.Not, exp.In, exp.Between, exp.Like, exp.Is, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Connector)
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
@@ -222,7 +222,7 @@ def _connection(node: exp.Expr, environment: Environment) -> Typed:
     type_name = type(node)
     values = [as_condition(value, describe(node)) for value in translate_all(_operands(node, type_name), environment)]
     if any(value.can_fail for value in values[1:]):
-        # Spark computes an expression that stands twice in a SELECT list before it looks at what is to its left.
+        # Spark evaluates an expression that occurs twice in a SELECT list before the operand to its left.
         raise NotTranslatable(f"{describe(node)} after which an expression may fail, outside the top of WHERE")
     return connect(type_name, values)
 
@@ -230,7 +230,7 @@ def _connection(node: exp.Expr, environment: Environment) -> Typed:
 def connect(type_name: type[exp.Expr], values: Sequence[Typed]) -> Typed:
     """Return AND or OR.
 
-    Where an operand may fail, CASE keeps Spark's order: an operand is computed only if those before it do not decide.
+    If an operand may fail, CASE keeps Spark's order: an operand is evaluated only if those before it do not decide.
     """
     tree = paren(values[0].copy_tree())
     for value in values[1:]:
@@ -469,7 +469,7 @@ _PARTS = {
     "version": "VERSION AS OF or TIMESTAMP AS OF",
     "safe": "TRY_CAST",
 }
-"""How an error names parts of clauses that are refused."""
+"""The names of refused clause parts in errors."""
 _NAMES: dict[type[exp.Expr], str] = {
     exp.And: "AND",
     exp.Or: "OR",

@@ -1,7 +1,7 @@
-"""Functions of one row whose meaning in DuckDB was tested to be Spark's: of nulls, choices, numbers and casts.
+"""Scalar functions that were tested to have Spark's meaning in DuckDB: for nulls, choices, numbers and casts.
 
-Those of texts and times are in modules of their own. A name that is not in `SCALARS` is refused. A function takes
-arguments with their types, and refuses those it was not tested with.
+Text and time functions are in separate modules. A name that is not in `SCALARS` is refused. A function receives its
+arguments with their types, and refuses types that were not tested.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ _LONG_LIMIT = "9223372036854775808"
 
 
 def _to_whole(names: str, duckdb: str) -> None:
-    """Register ceil or floor. Of NaN and doubles beyond bigint, some versions of Spark fail and others do not."""
+    """Register ceil or floor. For NaN and doubles beyond bigint, some versions of Spark fail and others do not."""
 
     @register(names, 1)
     def scalar(arguments: Sequence[Typed]) -> Typed:
@@ -158,7 +158,7 @@ def _to_whole(names: str, duckdb: str) -> None:
         value = coerce(value, DOUBLE)
         too_great = exp.GTE(this=call("abs", repeated(value)), expression=number(_LONG_LIMIT, DOUBLE))
         refusal = fail(f"Cannot compute {duckdb} of a number beyond bigint: {NEEDS_SPARK}")
-        # NaN is greater than every number, so it is refused with them.
+        # NaN is greater than all numbers, so it is refused as well.
         tree = choose([(too_great, refusal)], cast_to(call(duckdb, value.copy_tree()), BIGINT))
         return combine(tree, BIGINT, [value], can_fail=True)
 
@@ -173,7 +173,7 @@ _NO_FRACTION = "100000000000000000"
 
 @register("round", 1, 2)
 def _round(arguments: Sequence[Typed]) -> Typed:
-    """Round half up; Spark rounds the digits of a double as they are printed, DuckDB's own function its value."""
+    """Round half up; Spark rounds the printed digits of a double, DuckDB's function its value."""
     value = arguments[0]
     places = whole_number(arguments[1], 0) if len(arguments) > 1 else 0
     if value.type.is_integral:
@@ -208,7 +208,7 @@ def _size(arguments: Sequence[Typed]) -> Typed:
 
 
 def _casts(names: str, target: SparkType) -> None:
-    """Register the name of a type as the function that casts to it."""
+    """Register a type name as the function that casts to it."""
     register(names, 1)(lambda arguments: cast(arguments[0], target))
 
 

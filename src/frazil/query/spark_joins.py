@@ -1,4 +1,4 @@
-"""Joins of views: their kinds, ON, USING and NATURAL, and the columns that they show."""
+"""Joins in views: their types, ON, USING and NATURAL, and their result columns."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def join_sources(
     both: tuple[list[Field], list[Field]],
     scope: Scope,
 ) -> tuple[exp.Expr, list[Field]]:
-    """Return a join in DuckDB and the columns that it shows, in Spark's order."""
+    """Return a join in DuckDB and its result columns, in Spark's order."""
     only(node, "this", "side", "kind", "on", "using", "method")
     form = _JOINS.get((side, type_name))
     method = str(node.args.get("method") or "").upper()

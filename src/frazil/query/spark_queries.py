@@ -1,7 +1,8 @@
 """Queries of Spark's dialect in DuckDB: SELECT with joins, groups and windows, set operations and WITH.
 
-The result writes everything out: `*`, USING and NATURAL, ordinals, aliases that later expressions use, and the casts of
-set operations. Tables keep the parts of their names, and get an alias that is unique in the query.
+The result has everything written out: `*`, USING and NATURAL, ordinals, aliases used by later expressions, and the
+casts
+of set operations. Tables keep their qualified names, and get an alias that is unique in the query.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class QueryTranslator:
             only(definition, "this", "alias")
             tree, outputs = self.translate(definition.this, None, ctes)
             outputs = _renamed(outputs, definition.args["alias"])
-            # A name that the view does not contain: nothing that a caller looks up as a table.
+            # A name that does not occur in the view, so that callers do not look it up as a table.
             name = f"{definition.alias}_cte"
             while name.lower() in self._names_in_use or name.lower() in self._names:
                 name += "_"
@@ -102,7 +103,7 @@ class QueryTranslator:
     # FROM
 
     def _source(self, node: exp.Expr, ctes: Mapping[str, Cte]) -> tuple[exp.Expr, list[Field]]:
-        """Return a table, subquery or list of values with the columns it has."""
+        """Return a table, subquery or VALUES list with its columns."""
         if isinstance(node, exp.Table):
             return self._table(node, ctes)
         if isinstance(node, exp.Subquery):
@@ -186,7 +187,7 @@ class QueryTranslator:
         for join in node.args.get("joins") or ():
             side, type_name = (str(join.args.get(name) or "").upper() for name in ("side", "kind"))
             if has_cross and (side in {"RIGHT", "FULL"} or join.args.get("method")):
-                # A comma binds less than JOIN, and sqlglot does not tell it from CROSS JOIN.
+                # A comma binds less tightly than JOIN, and sqlglot does not distinguish it from CROSS JOIN.
                 raise NotTranslatable(f"{side or 'NATURAL'} JOIN after CROSS JOIN or a comma")
             has_cross = has_cross or type_name == "CROSS"
             right, right_fields = self._source(join.this, ctes)
@@ -235,7 +236,7 @@ class QueryTranslator:
                 raise NotTranslatable("HAVING without groups")
             tree.set("having", exp.Having(this=filter_condition(having.this, _with_aliases(scope, values))))
         if has_sets:
-            # Of no rows, Spark makes no groups; DuckDB makes the one of all rows.
+            # Without rows, Spark makes no groups, but DuckDB makes one.
             has_rows = exp.GT(this=call("count", exp.Star()), expression=exp.Literal.number(0))
             own = tree.args.get("having")
             tree.set(
@@ -267,7 +268,7 @@ class QueryTranslator:
         ]
         tree = type(node)(this=queries[0], expression=queries[1], distinct=is_distinct)
         outputs = [Output(entry.name, shared) for entry, shared in zip(left, types, strict=True)]
-        # The names of the result are those of its first query, which a cast may have taken from it.
+        # The result has the names of its first query, which a cast may have removed.
         name = self._new_name("united")
         names = _unique([entry.name for entry in outputs])
         source = exp.Subquery(
@@ -301,7 +302,7 @@ def _renamed(outputs: list[Output], alias: exp.Expr | None) -> list[Output]:
 
 
 def _unique(names: Sequence[str]) -> list[str]:
-    """Return names that differ beyond letter case, for columns that DuckDB must tell apart."""
+    """Make names unique ignoring case, since DuckDB must distinguish the columns."""
     unique: list[str] = []
     taken = {name.lower() for name in names}
     seen = set[str]()
@@ -316,7 +317,7 @@ def _unique(names: Sequence[str]) -> list[str]:
 
 
 def _expanded(nodes: Sequence[exp.Expr], fields: list[Field]) -> Iterator[Item]:
-    """Yield the items of a SELECT list under their names, and the columns in place of `*`."""
+    """Yield the items of a SELECT list with their names, with `*` expanded to columns."""
     for number, node in enumerate(nodes):
         star = node.this if isinstance(node, exp.Column) and isinstance(node.this, exp.Star) else node
         if isinstance(star, exp.Star):
@@ -359,7 +360,7 @@ def _projected(items: Sequence[Item], scope: Scope) -> list[tuple[str, Typed]]:
 
 
 def _with_aliases(scope: Scope, values: Sequence[tuple[str, Typed]]) -> Scope:
-    """Return the scope of HAVING: a name that means a column and another alias too is in neither."""
+    """Return the scope of HAVING, without aliases that also name another column."""
     aliases = column_aliases(values)
     fields = [
         entry

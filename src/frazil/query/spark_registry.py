@@ -1,4 +1,4 @@
-"""The table of functions of one row that are allowed in views, and how modules add to it."""
+"""The registry of scalar functions that are allowed in views."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCALARS: dict[str, Scalar] = {}
 
 
 def register(names: str, least: int, most: int | None = None) -> Callable[[Scalar], Scalar]:
-    """Register a function under names, with the number of arguments that it takes."""
+    """Register a function under several names, with its number of arguments."""
 
     def decorate(scalar: Scalar) -> Scalar:
         for name in names.split():
@@ -31,7 +31,7 @@ def register(names: str, least: int, most: int | None = None) -> Callable[[Scala
                 if not least <= len(arguments) <= (least if most is None else most):
                     raise NotTranslatable(f"the function {name} with {len(arguments)} arguments")
                 try:
-                    # An argument that a function returns is no literal any more.
+                    # The result of a function is no longer a literal.
                     return replace(scalar(arguments), literal=None)
                 except NotTranslatable as error:
                     raise NotTranslatable(f"the function {name}: {error.reason}") from None
@@ -46,7 +46,7 @@ MANY = 1_000
 
 
 def of_type(value: Typed, *types: SparkType) -> Typed:
-    """Return an argument if it has one of these types; a null has the first."""
+    """Return an argument if it has one of these types; a null gets the first."""
     if value.type == VOID:
         return cast(value, types[0])
     if value.type not in types:
@@ -55,21 +55,21 @@ def of_type(value: Typed, *types: SparkType) -> Typed:
 
 
 def whole_number(value: Typed, least: int) -> int:
-    """Return an argument that has to be a whole number written out."""
+    """Return an argument that must be an integer literal."""
     if type(value.literal) is not int or value.literal < least:
         raise NotTranslatable(f"an argument is not a literal number from {least}")
     return value.literal
 
 
 def literal_text(value: Typed) -> str:
-    """Return an argument that has to be a text written out."""
+    """Return an argument that must be a text literal."""
     if not isinstance(value.literal, str):
         raise NotTranslatable("an argument is not a literal text")
     return value.literal
 
 
 def register_simple(names: str, duckdb: str, result: SparkType, *types: SparkType) -> None:
-    """Register a function of which only the name differs."""
+    """Register a function that differs only in its name."""
 
     @register(names, len(types))
     def scalar(arguments: Sequence[Typed]) -> Typed:
@@ -78,7 +78,7 @@ def register_simple(names: str, duckdb: str, result: SparkType, *types: SparkTyp
 
 
 def register_cast(names: str, duckdb: str, result: SparkType, *types: SparkType) -> None:
-    """Register a function whose result DuckDB gives as another integer type."""
+    """Register a function that returns another integer type in DuckDB."""
 
     @register(names, len(types))
     def scalar(arguments: Sequence[Typed]) -> Typed:

@@ -1,4 +1,4 @@
-"""Names in a view's query: which column an identifier means, by Spark's rules, and what may stand where."""
+"""Name resolution in a view's query by Spark's rules, and the expressions allowed in each clause."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from frazil.query.spark_types import NotTranslatable, SparkType, Typed, cast_to,
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column that a FROM clause has."""
+    """A column of a FROM clause."""
 
     name: str
     qualifier: tuple[str, ...]
-    """The parts of the table's name or its alias, in lower case."""
+    """The parts of the table's name, or its alias, in lower case."""
     value: Typed
     needs_qualifier: bool = False
-    """Whether a join USING this column shows another in its place."""
+    """Whether a join USING this column shows another one instead."""
 
     def is_named(self, parts: Sequence[str]) -> bool:
-        """Return whether a name, in lower case, may mean this column."""
+        """Return whether a name, in lower case, may refer to this column."""
         *qualifier, name = parts
         if name != self.name.lower():
             return False
@@ -44,7 +44,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A column that a query returns."""
+    """A result column of a query."""
 
     name: str
     type: SparkType
@@ -69,14 +69,14 @@ class Cte:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An expression of GROUP BY: as it is written and as it is grouped by."""
+    """An expression of GROUP BY: as written, and as grouped by."""
 
     value: Typed
     grouped: Typed
 
 
 def group_key(value: Typed) -> Key:
-    """Return a key of GROUP BY; a value that DuckDB groups otherwise is refused."""
+    """Return a key of GROUP BY; refuse a value that DuckDB groups differently."""
     if not value.type.is_atomic:
         raise NotTranslatable(f"GROUP BY {value.type}")
     grouped = without_negative_zero(value)
@@ -85,18 +85,18 @@ def group_key(value: Typed) -> Key:
 
 @dataclass(frozen=True)
 class Scope:
-    """What the expressions of one clause may refer to."""
+    """The names that the expressions of one clause may refer to."""
 
     queries: Queries
     fields: Sequence[Field]
     outer: Scope | None
     ctes: Mapping[str, Cte]
     aliases: Mapping[str, Typed] = field(default_factory=dict)
-    """Columns of the SELECT list that later ones may name, if no column has that name."""
+    """Columns of the SELECT list that later ones may refer to, if no column has that name."""
     outputs: Mapping[str, Typed] = field(default_factory=dict)
-    """Columns of the SELECT list that ORDER BY names before all others."""
+    """Columns of the SELECT list that ORDER BY resolves before all others."""
     keys: Sequence[Key] | None = None
-    """The keys of a grouped query, None if it is not grouped."""
+    """The keys of a grouped query, or None if it is not grouped."""
     allows_aggregates: bool = False
     allows_windows: bool = False
     windows: Mapping[str, exp.Expr] = field(default_factory=dict)
@@ -120,17 +120,17 @@ class Scope:
             return replace(value, loose=frozenset({f"{'.'.join(matches[0].qualifier)}.{matches[0].name}"}))
         if len(parts) == 1 and parts[0] in self.aliases:
             return self.aliases[parts[0]]
-        found = None if self.outer is None else self.outer._find(parts)
-        if found is None or self.outer is None:
+        resolved = None if self.outer is None else self.outer._find(parts)
+        if resolved is None or self.outer is None:
             return None
         if self.outer.keys is not None:
-            found = self.outer.matched(found)
-            if found.loose:
+            resolved = self.outer.matched(resolved)
+            if resolved.loose:
                 raise NotTranslatable(f"the name {'.'.join(parts)} of a grouped query in its subquery")
-        return replace(found, loose=frozenset())
+        return replace(resolved, loose=frozenset())
 
     def matched(self, value: Typed) -> Typed:
-        """Return the key that an expression of a grouped query is, or the expression."""
+        """Return the matching key of a grouped query, or the expression itself."""
         if self.keys and value.loose:
             for key in self.keys:
                 if key.value.tree == value.tree:
@@ -154,7 +154,7 @@ class Scope:
         return value
 
     def call(self, node: exp.Expr, name: str) -> Typed | None:
-        """Translate an aggregate or window function; None if the name is neither."""
+        """Translate an aggregate or window function; return None for other names."""
         window = node if isinstance(node, exp.Window) else None
         function = node.this if window is not None else node
         condition = function.args.get("expression") if isinstance(function, exp.Filter) else None
@@ -274,7 +274,7 @@ def _call(
 
 
 def sort_key(node: exp.Expr, value: Typed) -> exp.Ordered:
-    """Return a key of ORDER BY with its place of nulls written out."""
+    """Return a key of ORDER BY with its order of nulls written out."""
     only(node, "this", "desc", "nulls_first")
     if not value.type.is_atomic:
         raise NotTranslatable(f"ORDER BY {value.type}")
@@ -290,7 +290,7 @@ _BOUNDS = {"UNBOUNDED", "CURRENT ROW"}
 
 
 def _frame(spec: exp.Expr | None, *, is_ordered: bool) -> exp.Expr:
-    """Return the frame of a window, written out where Spark has a default."""
+    """Return the frame of a window, with Spark's default written out."""
     if spec is None:
         end, side = ("CURRENT ROW", None) if is_ordered else ("UNBOUNDED", "FOLLOWING")
         return exp.WindowSpec(kind="RANGE", start="UNBOUNDED", start_side="PRECEDING", end=end, end_side=side)
@@ -322,7 +322,7 @@ def column(table: str, name: str) -> exp.Expr:
 def recast(
     query: exp.Query, have: Sequence[SparkType], want: Sequence[SparkType], *, as_keys: bool = False
 ) -> exp.Query:
-    """Return a query over a translated one that casts its columns; `as_keys` makes -0.0 the key that Spark makes it."""
+    """Return a query over a translated one that casts its columns; `as_keys` normalizes -0.0 as Spark does for keys."""
     from frazil.query.spark_casts import coerce
 
     if list(have) == list(want) and not (as_keys and any(entry.is_floating for entry in want)):
@@ -340,7 +340,7 @@ def recast(
 
 
 def has_aggregate(nodes: Iterable[exp.Expr | None]) -> bool:
-    """Return whether expressions call an aggregate themselves, neither in a window nor in a subquery."""
+    """Return whether expressions call an aggregate themselves, outside windows and subqueries."""
     return any(node is not None and _has_aggregate(node) for node in nodes)
 
 

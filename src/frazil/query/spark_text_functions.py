@@ -1,4 +1,4 @@
-"""Functions of texts whose meaning in DuckDB was tested to be Spark's."""
+"""Text functions that were tested to have Spark's meaning in DuckDB."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _lengths()
 
 
 _SUPPLEMENTARY = r"\x{1C80}-\x{1C8F}\x{A7C0}-\x{A7FF}\x{10000}-\x{1EFFF}"
-"""Letters that versions of Unicode after 13 map otherwise, and the scripts beyond the basic plane."""
+"""Letters that versions of Unicode after 13 map differently, and the scripts beyond the basic plane."""
 _OTHER_UPPER = (
     r"\x{DF}\x{149}\x{19B}\x{1F0}\x{264}\x{390}\x{3B0}\x{587}\x{1E96}-\x{1E9A}\x{1F50}-\x{1FFF}\x{FB00}-\x{FB17}"
 )
@@ -58,7 +58,7 @@ _OTHER_LOWER = r"\x{130}\x{3A3}"
 
 
 def _case_of_letters(names: str, duckdb: str, others: str) -> None:
-    """Register upper or lower, but for letters that Spark maps to several, or by their place, and DuckDB does not."""
+    """Register upper or lower, except for letters that only Spark maps to several letters, or depending on context."""
 
     @register(names, 1)
     def scalar(arguments: Sequence[Typed]) -> Typed:
@@ -74,7 +74,7 @@ _case_of_letters("lower lcase", "lower", _OTHER_LOWER)
 
 
 def trimmed(value: Typed, characters: Typed | None, position: str) -> Typed:
-    """Return TRIM; without characters Spark and this translation take away spaces only."""
+    """Return TRIM; without characters Spark and this translation remove only spaces."""
     value = of_type(value, STRING)
     name = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}.get(position.upper())
     text = " " if characters is None else literal_text(characters)
@@ -121,7 +121,7 @@ for _name in ("left", "right"):
 def _substring(arguments: Sequence[Typed]) -> Typed:
     value, start = of_type(arguments[0], STRING), whole_number(arguments[1], 0)
     lengths = [exp.Literal.number(whole_number(length, 0)) for length in arguments[2:]]
-    # Spark's first place is 1, and 0 is taken for it.
+    # Spark's positions start at 1, and 0 is treated as 1.
     tree = call("substring", value.copy_tree(), exp.Literal.number(max(start, 1)), *lengths)
     return combine(tree, STRING, [value])
 

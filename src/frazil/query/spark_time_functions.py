@@ -1,4 +1,4 @@
-"""Functions of dates and timestamps whose meaning in DuckDB was tested to be Spark's."""
+"""Date and time functions that were tested to have Spark's meaning in DuckDB."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from frazil.query.spark_types import (
 
 
 def as_date(value: Typed) -> Typed:
-    """Return a date argument; Spark casts timestamps and texts to it."""
+    """Convert an argument to a date; Spark casts timestamps and texts."""
     if value.type == STRING and value.literal is None:
         raise NotTranslatable("an argument is string")
     return coerce(value, DATE)
 
 
 def _as_ntz(value: Typed) -> Typed:
-    """Return the wall clock of a timestamp in UTC."""
+    """Return the UTC wall clock time of a timestamp."""
     if value.type == VOID or not value.type.is_temporal:
         raise NotTranslatable(f"an argument is {value.type}")
     return coerce(value, TIMESTAMP_NTZ)
@@ -178,6 +178,6 @@ def add_interval(value: Typed, interval: exp.Expr, *, is_minus: bool) -> Typed:
         raise NotTranslatable(f"an interval of {unit.lower()}s with {value.type}")
     step = call(name, exp.Literal.number(int(count)))
     clock = coerce(value, TIMESTAMP_NTZ) if value.type == TIMESTAMP else value
-    moved = binary(exp.Sub if is_minus else exp.Add, clock.copy_tree(), step)
-    tree = ntz_to_timestamp(moved) if value.type == TIMESTAMP else cast_to(moved, value.type)
+    shifted = binary(exp.Sub if is_minus else exp.Add, clock.copy_tree(), step)
+    tree = ntz_to_timestamp(shifted) if value.type == TIMESTAMP else cast_to(shifted, value.type)
     return combine(tree, value.type, [value], can_fail=True)

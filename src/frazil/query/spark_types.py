@@ -1,4 +1,4 @@
-"""Spark's types in views: their names, the type that two of them meet in, and the DuckDB type of the same values.
+"""Spark's types in views: their names, their common types, and the DuckDB types of the same values.
 
 Every expression of a translated view has exactly one of these types, and in DuckDB exactly its `duckdb_name`.
 """
@@ -112,14 +112,14 @@ TIMESTAMP_NTZ = SparkType("timestamp_ntz")
 
 
 def decimal_type(precision: int, scale: int, index: str) -> SparkType:
-    """Return a decimal type; one that Spark would shorten to 38 digits is refused, since digits are lost there."""
+    """Return a decimal type; refuse one that Spark would reduce to 38 digits, since digits would be lost."""
     if precision > MAX_PRECISION or scale > precision:
         raise NotTranslatable(f"{index} has the type decimal({precision},{scale}), which Spark shortens")
     return SparkType("decimal", precision, scale)
 
 
 def parse_spark_type(text: str) -> SparkType:
-    """Return the type that Spark writes so; nested and unknown types are opaque."""
+    """Parse a type in Spark's notation; nested and unknown types are opaque."""
     plain = re.sub(r"\s+", "", text.lower())
     if match := re.fullmatch(r"(?:decimal|dec|numeric)(?:\((\d+)(?:,(\d+))?\))?", plain):
         return SparkType("decimal", int(match[1] or 10), int(match[2] or 0))
@@ -127,7 +127,7 @@ def parse_spark_type(text: str) -> SparkType:
 
 
 def duckdb_type(spark_type: SparkType) -> exp.DataType:
-    """Return the DuckDB type of an atomic type as a node of sqlglot's."""
+    """Return the DuckDB type of an atomic type as a sqlglot node."""
     if spark_type.is_decimal:
         parameters = [
             exp.DataTypeParam(this=exp.Literal.number(number)) for number in (spark_type.precision, spark_type.scale)
@@ -137,14 +137,14 @@ def duckdb_type(spark_type: SparkType) -> exp.DataType:
 
 
 def as_decimal(spark_type: SparkType) -> SparkType:
-    """Return the decimal type in which Spark computes with an integer type; decimals stay."""
+    """Return the decimal type that Spark uses for computations with an integer type; decimals are unchanged."""
     if spark_type.is_decimal:
         return spark_type
     return SparkType("decimal", _INTEGRAL[spark_type.name], 0)
 
 
 def common_type(first: SparkType, second: SparkType, index: str) -> SparkType:
-    """Return the type in which Spark (ANSI) compares, unites or merges values of two types."""
+    """Return the common type in which Spark (ANSI) compares, unites or merges values of two types."""
     if second in {first, VOID}:
         return first
     if first == VOID:
@@ -169,22 +169,22 @@ def _common_number(first: SparkType, second: SparkType, index: str) -> SparkType
 
 
 def common_type_of(types: Iterable[SparkType], index: str) -> SparkType:
-    """Return the type in which Spark merges values of several types."""
+    """Return the common type in which Spark merges values of several types."""
     return reduce(lambda first, second: common_type(first, second, index), types, VOID)
 
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """An expression of DuckDB and what is known about it."""
+    """A DuckDB expression with its Spark type and properties."""
 
     tree: exp.Expr
     type: SparkType
     can_fail: bool = False
     """Whether it may raise an error for some row."""
     literal: Any = None
-    """The value, if the view has a literal here: int, Decimal, str or bool."""
+    """The value of a literal in the view: int, Decimal, str or bool."""
     loose: frozenset[str] = frozenset()
-    """Columns that are read from single rows, outside aggregates; only grouped queries care."""
+    """Columns that are read from single rows, outside aggregates; relevant to grouped queries."""
 
     def copy_tree(self) -> exp.Expr:
         """Return the tree for use in another tree."""
@@ -192,7 +192,7 @@ class Typed:
 
 
 def combine(tree: exp.Expr, spark_type: SparkType, parts: Sequence[Typed], *, can_fail: bool = False) -> Typed:
-    """Return the expression that a tree over these parts is."""
+    """Return the expression of a tree that consists of these parts."""
     return Typed(
         tree,
         spark_type,
@@ -201,7 +201,7 @@ def combine(tree: exp.Expr, spark_type: SparkType, parts: Sequence[Typed], *, ca
     )
 
 
-# The trees below are built of calls and casts that sqlglot's generator writes as they are.
+# The trees below consist of calls and casts that sqlglot's generator writes unchanged.
 
 
 def call(name: str, *arguments: exp.Expr) -> exp.Expr:
@@ -220,7 +220,7 @@ def cast_to_hugeint(tree: exp.Expr) -> exp.Expr:
 
 
 def paren(tree: exp.Expr) -> exp.Expr:
-    """Return the tree in brackets, if it needs them inside another."""
+    """Return the tree in parentheses if it needs them inside another."""
     if isinstance(tree, (exp.Column, exp.Literal, exp.Anonymous, exp.Cast, exp.Paren, exp.Case, exp.Subquery)):
         return tree
     return exp.Paren(this=tree)
@@ -243,7 +243,7 @@ def fail(reason: str) -> exp.Expr:
 
 
 def number(value: int | str, spark_type: SparkType) -> exp.Expr:
-    """Return a number of a type; texts keep the digits of decimals."""
+    """Return a number of a type; texts preserve the digits of decimals."""
     literal = exp.Literal.number(value) if isinstance(value, int) else exp.Literal.string(value)
     return cast_to(literal, spark_type)
 
@@ -254,7 +254,7 @@ def is_null(tree: exp.Expr) -> exp.Expr:
 
 
 def without_negative_zero(typed: Typed) -> Typed:
-    """Return a key as Spark groups by it: of a float, -0.0 becomes 0.0."""
+    """Return a key as grouped by Spark: a float -0.0 becomes 0.0."""
     if not typed.type.is_floating:
         return typed
     tree = binary(exp.Add, typed.copy_tree(), number(0, typed.type))
@@ -265,7 +265,7 @@ _MAX_REPEATED_NODES = 1_000
 
 
 def repeated(value: Typed) -> exp.Expr:
-    """Return a tree that a rewrite writes more than once, unless it is so large that repeats would get out of hand."""
+    """Return a tree for repeated use in a rewrite; refuse one that is too large for that."""
     if sum(1 for _ in value.tree.walk()) > _MAX_REPEATED_NODES:
         raise NotTranslatable("an expression of this size")
     return value.copy_tree()

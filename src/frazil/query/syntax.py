@@ -1,7 +1,8 @@
-"""The tables, parameters and columns that a query names, read from DuckDB's own parse tree.
+"""Extracts the tables, parameters and columns of a query from DuckDB's parse tree.
 
-`json_serialize_sql` gives the tree of a query with the places of its nodes in the text. Names of tables are replaced
-at those places, and the rest of the text stays as it was written.
+`json_serialize_sql` returns the tree of a query with the positions of its nodes in the text. Names of tables are
+replaced
+at these positions, and the rest of the text is unchanged.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Final, TypeAlias
 from frazil.errors import InvalidRequestError, SqlSyntaxError, UnsupportedError
 from frazil.query.deep_json import decode_json
 from frazil.query.engine import quoted
-from frazil.spec.text_place import syntax_error
+from frazil.text.place import syntax_error
 
 Node: TypeAlias = dict[str, Any]
 Serialize: TypeAlias = Callable[[str], str]
@@ -26,7 +27,7 @@ _DOT: Final = re.compile(rb"(?:\s|--[^\n]*\n|/\*.*?\*/)*+\.", re.DOTALL)
 _POINTERS: Final = frozenset(
     {"arrow_scan", "arrow_scan_dumb", "pandas_scan", "python_arrow_scan", "python_map_function"}
 )
-"""Functions that take addresses of memory as arguments."""
+"""Functions that take memory addresses as arguments."""
 
 
 class NotAQueryError(UnsupportedError):
@@ -35,7 +36,7 @@ class NotAQueryError(UnsupportedError):
 
 @dataclass(eq=False)
 class TableReference:
-    """A table that a query names, where it stands in the text, and the state of it that is requested."""
+    """A table that a query names, its position in the text, and the requested state."""
 
     path: tuple[str, ...]
     node: Node = field(repr=False)
@@ -53,34 +54,34 @@ class TableReference:
 
     @property
     def visible_name(self) -> str:
-        """The name that columns of the table are qualified with."""
+        """The name that qualifies columns of the table."""
         return self.alias or self.path[-1]
 
 
 @dataclass(frozen=True)
 class Query:
-    """A query: its text, its tree, and what it names."""
+    """A query: its text, its tree, and the names in it."""
 
     text: str
     node: Node = field(repr=False)
     tables: tuple[TableReference, ...]
     parameters: frozenset[str]
-    """All parameters, those of time travel too."""
+    """All parameters, including those of time travel."""
     run_parameters: frozenset[str]
     """The parameters that stay in the text."""
     names: frozenset[str]
-    """The parts of all names of columns, in lower case."""
+    """The parts of all column names, in lower case."""
     has_star: bool
-    """Whether columns are meant that are not named."""
+    """Whether the query uses columns that it does not name."""
     qualified: tuple[tuple[tuple[str, ...], int, int], ...]
-    """Names of columns with the table's namespace before them, and where they stand."""
+    """Names of columns that are qualified with the table's namespace, with their positions."""
 
     def mentions(self, column: str, tables: frozenset[str]) -> bool:
         """Return whether the query may read a column of a table with one of these visible names."""
         return self.has_star or column.lower() in self.names or not self.names.isdisjoint(tables)
 
     def replace_tables(self, names: Mapping[TableReference, str]) -> str:
-        """Return the text with other names in place of those of tables."""
+        """Return the text with the names of tables replaced."""
         encoded = self.text.encode()
         changes: list[tuple[int, int, bytes]] = []
         for table, name in names.items():
@@ -103,7 +104,7 @@ class Query:
                     changes.append((start, end, rest.encode()))
                     break
         for start, end, new in sorted(changes, reverse=True):
-            # Without white space a name in quotes ends a word, and a plain one would not.
+            # Without white space a quoted name ends a word, and a plain one would not.
             encoded = encoded[:start] + b" " + new + b" " + encoded[end:]
         return encoded.decode()
 
@@ -125,27 +126,27 @@ def _name_end(text: bytes, table: TableReference) -> int:
 def parse_query(text: str, serialize: Serialize) -> Query:
     """Parse the text of one query; refuse other statements, several of them, and text that is not SQL."""
     if "\0" in text:
-        raise InvalidRequestError("Cannot run SQL: the text holds a NUL character")
-    made = decode_json(serialize(text))
-    if made.get("error"):
-        raise _syntax_error(text, made)
-    statements = made["statements"]
+        raise InvalidRequestError("Cannot run SQL: the text contains a NUL character")
+    tree = decode_json(serialize(text))
+    if tree.get("error"):
+        raise _syntax_error(text, tree)
+    statements = tree["statements"]
     if not statements:
-        raise InvalidRequestError("Cannot run SQL: there is no statement")
+        raise InvalidRequestError("Cannot run SQL: the text contains no statement")
     if len(statements) > 1:
-        raise InvalidRequestError("Cannot run SQL: there are several statements", hint="Run them one by one.")
+        raise InvalidRequestError("Cannot run SQL: the text contains several statements", hint="Run them one by one.")
     return _read_tree(text, statements[0]["node"])
 
 
-def _syntax_error(text: str, made: Node) -> InvalidRequestError | UnsupportedError:
-    message = str(made.get("error_message", "it is not SQL"))
+def _syntax_error(text: str, tree: Node) -> InvalidRequestError | UnsupportedError:
+    message = str(tree.get("error_message", "it is not SQL"))
     if "expression depth" in message:
         return InvalidRequestError("Cannot run the query: it is nested too deeply")
-    if made.get("error_type") == "not implemented":
+    if tree.get("error_type") == "not implemented":
         return NotAQueryError("Cannot run the statement: it is not a query")
-    if made.get("position") is None:
+    if tree.get("position") is None:
         return SqlSyntaxError(f"Cannot parse the query: {message}")
-    position = len(text.encode()[: int(made["position"])].decode(errors="ignore"))
+    position = len(text.encode()[: int(tree["position"])].decode(errors="ignore"))
     after = text[position:].lower()
     hint = None
     if after.startswith(":") or text[position - 1 : position] == ":":
@@ -165,17 +166,17 @@ def _read_tree(text: str, root: Node) -> Query:
     has_star = False
     stack: list[tuple[Any, frozenset[str]]] = [(root, frozenset())]
     while stack:
-        node, known = stack.pop()
+        node, common_tables = stack.pop()
         if isinstance(node, list):
-            stack += [(child, known) for child in reversed(node)]
+            stack += [(child, common_tables) for child in reversed(node)]
             continue
         if not isinstance(node, dict):
             continue
         node_type = node.get("type")
-        known = _open_scopes(node, known, stack)
+        common_tables = _open_scopes(node, common_tables, stack)
         if node_type == "BASE_TABLE":
             path = tuple(node["qualified_name"]["path"])
-            if not _is_common_table(path, known):
+            if not _is_common_table(path, common_tables):
                 tables.append(_reference(node, path))
         elif node_type == "VALUE_PARAMETER":
             parameters.add(node["identifier"])
@@ -195,7 +196,7 @@ def _read_tree(text: str, root: Node) -> Query:
             raise InvalidRequestError(f"Cannot use the function {node['function']['function_name']} in a query")
         names.update(name.lower() for name in node.get("using_columns", ()))
         stack += [
-            (child, known)
+            (child, common_tables)
             for key, child in node.items()
             if key not in ("cte_map", "at_clause") and isinstance(child, dict | list)
         ]
@@ -213,18 +214,22 @@ def _read_tree(text: str, root: Node) -> Query:
     )
 
 
-def _open_scopes(node: Node, known: frozenset[str], stack: list[tuple[Any, frozenset[str]]]) -> frozenset[str]:
-    """Push the common tables of a query onto a stack, each with those before it; return all that the query knows."""
+def _open_scopes(node: Node, common_tables: frozenset[str], stack: list[tuple[Any, frozenset[str]]]) -> frozenset[str]:
+    """Push the common tables of a query onto a stack, each with those before it; return all that are in scope."""
     for entry in node.get("cte_map", {}).get("map", ()):
-        stack.append((entry["value"], known))
-        known |= {entry["key"].lower()}
+        stack.append((entry["value"], common_tables))
+        common_tables |= {entry["key"].lower()}
     if node.get("type") == "RECURSIVE_CTE_NODE":
-        known |= {node["cte_name"].lower(), f"recurring.{node['cte_name'].lower()}"}
-    return known
+        common_tables |= {node["cte_name"].lower(), f"recurring.{node['cte_name'].lower()}"}
+    return common_tables
 
 
-def _is_common_table(path: tuple[str, ...], known: frozenset[str]) -> bool:
-    return len(path) <= 2 and ".".join(path).lower() in known and (len(path) == 1 or path[0].lower() == "recurring")
+def _is_common_table(path: tuple[str, ...], common_tables: frozenset[str]) -> bool:
+    return (
+        len(path) <= 2
+        and ".".join(path).lower() in common_tables
+        and (len(path) == 1 or path[0].lower() == "recurring")
+    )
 
 
 def _reference(node: Node, path: tuple[str, ...]) -> TableReference:
@@ -248,9 +253,9 @@ def walk(node: Any) -> Iterator[Node]:
     """Yield every object of a tree."""
     stack = [node]
     while stack:
-        found = stack.pop()
-        if isinstance(found, dict):
-            yield found
-            stack += found.values()
-        elif isinstance(found, list):
-            stack += found
+        node = stack.pop()
+        if isinstance(node, dict):
+            yield node
+            stack += node.values()
+        elif isinstance(node, list):
+            stack += node

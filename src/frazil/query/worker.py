@@ -1,7 +1,7 @@
-"""Queries of strangers, each in a process of its own that is ended at a deadline.
+"""Untrusted queries, each in a separate process that is killed at a deadline.
 
-A server, the console and lakes whose content is not trusted run queries here. When the process dies, the query gets
-an error, and the next one a new process. A spare is started ahead, so that a query does not wait for Python.
+Servers, the console and lakes with untrusted content run queries here. If the process dies, the query gets an error,
+and the next one a new process. A spare is started in advance, so that a query does not wait for Python.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _ANSWER_SECONDS: Final = 0.5
 
 
 class _Spare:
-    """One process that is ready for the next query."""
+    """A process that is ready for the next query."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -70,12 +70,12 @@ class _Spare:
         return process
 
     def forget(self) -> None:
-        """Leave the process that waits to the process that this one was forked from."""
+        """Forget the waiting process after a fork: it belongs to the parent."""
         self._lock = threading.Lock()
         self._process = None
 
     def end(self) -> None:
-        """End the process that waits."""
+        """End the waiting process."""
         with self._lock:
             process, self._process = self._process, None
         if process is not None:
@@ -97,14 +97,14 @@ _RUNNING: Final[weakref.WeakSet[WorkerEngine]] = weakref.WeakSet()
 
 
 def end_queries() -> None:
-    """End every query that runs in a process of its own: the server stops."""
+    """End all queries in separate processes, because the server stops."""
     for engine in list(_RUNNING):
         engine.end()
     _SPARE.end()
 
 
 def _start() -> subprocess.Popen[bytes]:
-    # Of this process's variables, which may hold keys, it gets none.
+    # It inherits none of this process's environment variables, which may contain keys.
     environment = {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry), "LC_ALL": "C.UTF-8"}
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "frazil.query.worker_process"],
@@ -132,7 +132,7 @@ def _end_all(processes: list[subprocess.Popen[bytes]]) -> None:
 
 
 class WorkerEngine:
-    """DuckDB in a process of its own, for one query and for so long as the limits say."""
+    """DuckDB in a separate process, for one query and the time of its limits."""
 
     def __init__(self, limits: Limits) -> None:
         seconds = DEFAULT_SECONDS if limits.timeout_seconds is None else limits.timeout_seconds
@@ -152,11 +152,11 @@ class WorkerEngine:
         return str(self._json(Request("serialize", text)))
 
     def describe(self, paths: Sequence[str]) -> Footers:
-        """Return the columns of Parquet files; none of them if one cannot be read."""
-        found: dict[str, Any] = {}
+        """Return the columns of Parquet files; none if one of them cannot be read."""
+        columns_by_path: dict[str, Any] = {}
         for files, rows in self._json(Request("describe", paths=tuple(paths))):
-            found.update(dict.fromkeys(files, read_columns(rows)))
-        return found
+            columns_by_path.update(dict.fromkeys(files, read_columns(rows)))
+        return columns_by_path
 
     def run(self, query: PreparedQuery) -> WorkerRun:
         """Start a query."""
@@ -166,13 +166,13 @@ class WorkerEngine:
         self.send(request)
         tag, payload = self.receive()
         if tag != JSON:
-            raise self._failed("it sent something else than an answer")
+            raise self._failed("it sent an invalid response")
         return json.loads(payload)
 
     # --- messages
 
     def begin(self) -> None:
-        """Take a process for a further run of the query."""
+        """Start a process for another run of the query."""
         self._deadline = time.monotonic() + self._seconds
 
     def send(self, request: Request) -> None:
@@ -185,7 +185,7 @@ class WorkerEngine:
             self._write(PICKLE, pickle.dumps((self.limits.memory_bytes, self._seconds * default_threads() + 5)))
         process = self._held[0]
         assert process.stdin is not None
-        # A process that does not read any more must not hold the server: it is ended at the deadline.
+        # A process that no longer reads must not block the server: it is killed at the deadline.
         timer = threading.Timer(max(0.0, self._deadline - time.monotonic()), process.kill)
         timer.start()
         try:
@@ -202,7 +202,7 @@ class WorkerEngine:
         self._write(END, b"")
 
     def receive(self) -> tuple[bytes, bytes]:
-        """Return the next message; an error that the process sent is raised."""
+        """Return the next message, or raise the error that the process sent."""
         tag, length = parse_head(self._read(head_size()))
         payload = self._read(length)
         if tag == ERROR:
@@ -217,9 +217,12 @@ class WorkerEngine:
         descriptor = process.stdout.fileno()
         parts: list[bytes] = []
         while size:
-            left = self._deadline - time.monotonic()
-            # DuckDB's own limit comes first and says more.
-            if left + _ANSWER_SECONDS <= 0 or not select.select([descriptor], [], [], left + _ANSWER_SECONDS)[0]:
+            remaining = self._deadline - time.monotonic()
+            # DuckDB's own limit is reached first and has a better message.
+            if (
+                remaining + _ANSWER_SECONDS <= 0
+                or not select.select([descriptor], [], [], remaining + _ANSWER_SECONDS)[0]
+            ):
                 self.close()
                 raise self._too_long()
             data = os.read(descriptor, min(size, 1 << 20))
@@ -230,7 +233,7 @@ class WorkerEngine:
         return b"".join(parts)
 
     def _too_long(self) -> CancelledError:
-        return too_long(self._seconds, "Narrow the query down, or run it in a process of your own.")
+        return too_long(self._seconds, "Narrow the query down, or run it in your own process.")
 
     def _failed(self, reason: str) -> FrazilError:
         code = None
@@ -241,7 +244,7 @@ class WorkerEngine:
         if time.monotonic() >= self._deadline or code == -signal.SIGXCPU:
             return self._too_long()
         if code is not None and code < 0:
-            reason = f"its process was ended by signal {-code}, probably for want of memory"
+            reason = f"its process was ended by signal {-code}, probably for lack of memory"
         return EngineError(f"Cannot finish the query: {reason}", hint="Narrow the query down, or run it on Spark.")
 
     def close(self) -> None:
@@ -255,7 +258,7 @@ class WorkerEngine:
 
 
 class WorkerRun:
-    """A query in a process of its own. It is sent when something of it is needed."""
+    """A query in a separate process. It is sent when its first result is needed."""
 
     def __init__(self, engine: WorkerEngine, query: PreparedQuery) -> None:
         self._engine = engine
@@ -292,7 +295,7 @@ class WorkerRun:
             self._send("rows")
             tag, payload = self._engine.receive()
             if tag != SCHEMA:
-                raise EngineError("Cannot finish the query: its process sent something else than an answer")
+                raise EngineError("Cannot finish the query: its process sent an invalid response")
             self._schema = decode_batch(payload).schema
         return self._schema
 
@@ -309,7 +312,7 @@ class WorkerRun:
             yield decode_batch(payload)
 
     def progress(self) -> float:
-        """Return how far the query is: unknown."""
+        """Return -1: the progress is unknown."""
         return -1.0
 
     def interrupt(self) -> None:
@@ -323,11 +326,11 @@ class WorkerRun:
 
 def _error_of(payload: bytes) -> FrazilError:
     try:
-        known = json.loads(payload)
-        tag = getattr(errors, str(known["kind"]), FrazilError)
+        fields = json.loads(payload)
+        tag = getattr(errors, str(fields["kind"]), FrazilError)
         tag = tag if isinstance(tag, type) and issubclass(tag, FrazilError) else FrazilError
         if tag.__init__ is not FrazilError.__init__:
             tag = EngineError
-        return tag(str(known["message"]), hint=known.get("hint"))
+        return tag(str(fields["message"]), hint=fields.get("hint"))
     except (ValueError, KeyError, TypeError):
-        return EngineError("Cannot finish the query: its process sent something else than an answer")
+        return EngineError("Cannot finish the query: its process sent an invalid response")

@@ -1,9 +1,9 @@
-"""The process of one stranger's query: it has limits on memory, processor time and files, and nothing to give away.
+"""The process of one untrusted query, with limits on memory, processor time and files, and without secrets.
 
     python -m frazil.query.worker_process
 
-It takes requests on standard input and answers on standard output. It opens no lake and has no credentials: the
-server sends what the query reads, and the paths of the files that DuckDB may open. It ends when its input ends.
+It reads requests from standard input and writes responses to standard output. It opens no lake and has no credentials:
+the server sends the data of the query, and the paths of the files that DuckDB may open. It ends when its input ends.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ from frazil.query.messages import (
 from frazil.query.prepared import LocalEngine, PreparedQuery, QueryRun, footer_rows
 
 ADDRESS_SPACE_BYTES: Final = 3 << 30
-"""What the process maps beyond the memory that a query may use: code, stacks, buffers."""
+"""The address space beyond the memory of the query: code, stacks, buffers."""
 _MAX_FILE_BYTES: Final = 8 << 30
 
 
 @dataclass(frozen=True)
 class Request:
-    """Something that the process of a query does; `what` is serialize, describe, columns, explain or rows."""
+    """A request to the process of a query; `what` is serialize, describe, columns, explain or rows."""
 
     what: str
     text: str = ""
     paths: tuple[str, ...] = ()
     query: PreparedQuery | None = None
     streams: tuple[tuple[str, bytes], ...] = ()
-    """Names and schemas of tables whose batches follow, each ended by a message of its own."""
+    """Names and schemas of tables whose batches follow; the batches of each end with a separate message."""
 
 
 def limit_process(memory_bytes: int, processor_seconds: float) -> None:
-    """Bound what this process may use."""
+    """Limit the resources of this process."""
     space = ADDRESS_SPACE_BYTES + 2 * memory_bytes
     resource.setrlimit(resource.RLIMIT_AS, (space, space))
     seconds = max(1, int(processor_seconds))
@@ -67,7 +67,7 @@ def limit_process(memory_bytes: int, processor_seconds: float) -> None:
 
 
 def main() -> None:
-    """Answer requests until the input ends."""
+    """Handle requests until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server decides when a query ends
     source, out = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing else may write between messages
@@ -164,7 +164,7 @@ def _read_stream(schema: bytes, source: BinaryIO) -> pa.Table:
 
 
 def _end_with_parent() -> None:
-    """End this process when its parent is gone, whatever it does at the moment."""
+    """End this process when its parent is gone, whatever it is doing."""
     parent = os.getppid()
 
     def watch() -> None:

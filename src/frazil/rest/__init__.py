@@ -1,1 +1,1 @@
-"""Catalogs that are services: the REST protocol's client."""
+"""The REST protocol's client: catalogs that are services."""

@@ -1,6 +1,6 @@
-"""A catalog service as it is asked: requests with their keys, refusals, pages, tables and views of answers, reports.
+"""The base of the REST catalog: requests with their keys, refusals, pages, parsed tables and views, and reports.
 
-`rest/rest_names.py` says what is asked of namespaces, tables and views, `rest/rest_catalog.py` what of commits.
+`rest/rest_names.py` adds the operations on namespaces, tables and views, `rest/rest_catalog.py` adds commits.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from frazil.storage.choose import SchemeStorage
 
 
 class AskedCatalog(Catalog):
-    """A catalog that is a service."""
+    """A catalog that is a service; the base class without operations."""
 
     def __init__(
         self,
@@ -57,13 +57,13 @@ class AskedCatalog(Catalog):
         self._reporter = Reporter(self._send_report)
         self.has_readers_by_views = True
         self.has_staging = True
-        """Whether the service has been seen to refuse staged tables."""
+        """Whether the service is known to refuse staged tables."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self.service.base!r})"
 
     def close(self) -> None:
-        """Send the reports that wait, and close the connections to the service."""
+        """Send pending reports, and close the connections to the service."""
         self._reporter.close()
         self.session.transport.close()
 
@@ -73,15 +73,15 @@ class AskedCatalog(Catalog):
 
     @property
     def wants_reports(self) -> bool:
-        """Whether the service is told of commits and scans."""
+        """Whether the service wants reports of commits and scans."""
         return self.service.has(has.REPORT_METRICS) and self.settings.truth(names.METRICS, default=True)
 
     def report_scan(self, plan: Plan) -> None:
-        """Tell the service what a plan of one of its tables went through."""
+        """Report a finished plan to the service."""
         self._reporter.report(plan.loaded.identifier, scan_report(plan))
 
     def report_commit(self, loaded: LoadedTable, snapshot_ids: Iterable[int]) -> None:
-        """Tell the service what snapshots did, where it wants to know."""
+        """Report the snapshots of a commit to the service, if it wants reports."""
         for snapshot_id in snapshot_ids if self.wants_reports else ():
             snapshot = loaded.metadata.find_snapshot(snapshot_id)
             if snapshot is not None:
@@ -97,7 +97,7 @@ class AskedCatalog(Catalog):
         body: object = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answered:
-        """Ask the service; an answer that was lost, of what may not be repeated, is a CommitStateUnknownError."""
+        """Send a request; a lost response to a request that may not be repeated raises a CommitStateUnknownError."""
         is_change = method in ("POST", "DELETE")
         try:
             return self.session.send(
@@ -105,7 +105,7 @@ class AskedCatalog(Catalog):
             )
         except OutcomeLost as lost:
             raise CommitStateUnknownError(
-                f"Cannot tell whether the service did {what}: {lost}", hint="Look before you ask again."
+                f"Cannot tell whether the service did {what}: {lost}", hint="Check the state before you try again."
             ) from lost
 
     def check(
@@ -117,32 +117,32 @@ class AskedCatalog(Catalog):
         table: Identifier | None = None,
         view: Identifier | None = None,
     ) -> None:
-        """Raise what a refusal stands for."""
+        """Raise the error that a refusal stands for."""
         if not answer.reply.is_success:
             raise refusal(self.session, answer.reply, what, namespace=namespace, table=table, view=view)
 
     def loaded_table(
         self, parts: Identifier, result: LoadResult, *, is_staged: bool = False, views: Views = ()
     ) -> LoadedTable:
-        """Return a table as scans and commits start from, with a storage that has the service's credentials for it."""
+        """Return a table for scans and commits, with a storage that has the service's credentials for it."""
         storage = self.access.storage(parts, result, views)
         self.access.keep_token(parts, result.config, views)
         location = None if is_staged else result.metadata_location
         if location is None and not is_staged:
-            raise ServiceError(f"Cannot load table {format_name(parts)}: the service names no metadata location")
+            raise ServiceError(f"Cannot load table {format_name(parts)}: the response has no metadata location")
         return LoadedTable(parts, result.metadata, location, storage, referenced_by=views)
 
     def loaded_view(self, parts: Identifier, answer: Answered) -> LoadedView:
-        """Return the view of an answer."""
+        """Return the view of a response."""
         metadata, location = read_view(answer.reply, format_name(parts))
         return LoadedView(parts, metadata, location, self.storage)
 
     def keep_table(self, loaded: LoadedTable, answer: Answered) -> None:
-        """Keep a state that a commit led to."""
+        """Cache the state that a commit led to."""
         self._cache.keep(loaded, answer.reply.headers.get("etag"))
 
     def forget_table(self, identifier: Identifier) -> None:
-        """Forget what was kept of a table."""
+        """Remove a table from the cache."""
         self._cache.forget(identifier)
 
     def _exists(self, endpoint: str, url: str, what: str) -> bool:
@@ -155,14 +155,14 @@ class AskedCatalog(Catalog):
         return True
 
     def _identifiers(self, url: str, namespace: Namespace, what: str) -> tuple[Identifier, ...]:
-        found = self._pages(url, "identifiers", {}, what, namespace)
-        return tuple(sorted({read_identifier(item) for item in found if isinstance(item, dict)}))
+        items = self._pages(url, "identifiers", {}, what, namespace)
+        return tuple(sorted({read_identifier(item) for item in items if isinstance(item, dict)}))
 
     def _pages(self, url: str, field: str, query: Mapping[str, str], what: str, namespace: Namespace) -> list[Any]:
-        def ask_page(asked: Mapping[str, str]) -> JsonObject:
-            answer = self.ask("GET", url, query=asked, what=what)
+        def ask_page(page_query: Mapping[str, str]) -> JsonObject:
+            answer = self.ask("GET", url, query=page_query, what=what)
             self.check(answer, what, namespace=namespace)
             return read_object(answer.reply, what)
 
-        given = dict(query) if self._page_size is None else {**query, "pageSize": self._page_size}
-        return read_pages(ask_page, field, given, what)
+        first_query = dict(query) if self._page_size is None else {**query, "pageSize": self._page_size}
+        return read_pages(ask_page, field, first_query, what)

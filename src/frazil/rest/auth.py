@@ -1,13 +1,13 @@
-"""Who asks a catalog service: the header of each request, by token, password, credentials or a caller's function.
+"""Authentication to a catalog service: the headers of each request, by token, password, credentials or a function.
 
     none      nothing
     basic     a user and a password
-    oauth2    a bearer token, given or fetched (`rest/oauth2.py`)
-    sigv4     a signature by credentials of Amazon, for Glue, S3 Tables and gateways; a token may go along
+    oauth2    a bearer token, configured or fetched (`rest/oauth2.py`)
+    sigv4     a signature with AWS credentials, for Glue, S3 Tables and gateways; optionally with a token
     google    a token of this machine's Google account, by the package google-auth
-    a callable of the caller's, asked for each request: headers, or the text of a bearer token
+    a function of the caller, called for each request: headers, or a bearer token
 
-No secret is shown, logged or pickled; a server's text is shown with every secret taken out.
+No secret is shown, logged or pickled; a server's text is shown with all secrets removed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from frazil.storage.object_properties import S3_REGION
 from frazil.storage.sign_v4 import CredentialSource, S3Credentials, sign_v4
 
 AuthFunction: TypeAlias = Callable[[], "str | Mapping[str, str]"]
-"""Is asked at each request: a bearer token, or headers."""
+"""Called for each request; returns a bearer token or headers."""
 _MIN_SECRET: Final = 4
 _DEFAULT_SERVICE: Final = "execute-api"
 
@@ -39,39 +39,39 @@ class Auth(ABC):
 
     @abstractmethod
     def headers(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
-        """Return the headers of a request with those that authenticate it."""
+        """Add the headers that authenticate a request."""
 
     def renew(self, refused: Mapping[str, str]) -> bool:
-        """Get another token after a request with these headers was refused; return whether there is one."""
+        """Renew the token after a request with these headers was refused; return whether there is a new one."""
         return False
 
     def secrets(self) -> tuple[str, ...]:
-        """Return every text that must not be shown."""
+        """Return all texts that must not be shown."""
         return ()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(f"{type(self).__name__} is not pickled, since it holds secrets")
+        raise TypeError(f"{type(self).__name__} cannot be pickled, since it holds secrets")
 
 
 class NoAuth(Auth):
     """Sends no credentials."""
 
     def headers(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
-        """Return the headers as they are."""
+        """Return the headers unchanged."""
         return dict(headers)
 
 
 class BearerAuth(Auth):
-    """A token that stays the same."""
+    """A fixed token."""
 
     def __init__(self, token: str) -> None:
         self._token = checked_token(token)
 
     def headers(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
-        """Return the headers with the token."""
+        """Add the token to the headers."""
         return {**headers, "authorization": f"Bearer {self._token}"}
 
     def secrets(self) -> tuple[str, ...]:
@@ -80,21 +80,21 @@ class BearerAuth(Auth):
 
 
 class TableAuth(Auth):
-    """The token that a service gave for one table; once it is refused, whoever asked for the table."""
+    """The token that a service issued for one table; after a refusal, the user's authentication."""
 
     def __init__(self, token: str, user: Auth) -> None:
         self._token: str | None = checked_token(token)
         self._user = user
 
     def headers(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
-        """Return the headers with the table's token, as long as it is good."""
+        """Add the table's token to the headers, until it is refused."""
         token = self._token
         if token is None:
             return self._user.headers(method, url, headers, body)
         return {**headers, "authorization": f"Bearer {token}"}
 
     def renew(self, refused: Mapping[str, str]) -> bool:
-        """Ask as the user from now on."""
+        """Authenticate as the user from now on."""
         if self._token is None:
             return self._user.renew(refused)
         self._token = None
@@ -110,12 +110,12 @@ class BasicAuth(Auth):
 
     def __init__(self, user: str, password: str) -> None:
         if ":" in user:
-            raise InvalidPropertyError(f"Cannot use {names.BASIC_USER}: a user's name has no colon")
+            raise InvalidPropertyError(f"Cannot use {names.BASIC_USER}: a user name must not contain a colon")
         self._password = password
         self._text = base64.b64encode(f"{user}:{password}".encode()).decode()
 
     def headers(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
-        """Return the headers with user and password."""
+        """Add user and password to the headers."""
         return {**headers, "authorization": f"Basic {self._text}"}
 
     def secrets(self) -> tuple[str, ...]:
@@ -124,35 +124,35 @@ class BasicAuth(Auth):
 
 
 class CallerAuth(Auth):
-    """Whatever a caller's function says."""
+    """A function passed by the caller."""
 
     def __init__(self, ask: AuthFunction) -> None:
         self._ask = ask
         self._last: tuple[str, ...] = ()
 
     def headers(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
-        """Return the headers with those of the function, or with its token."""
-        found = self._ask()
-        given = {"authorization": f"Bearer {checked_token(found)}"} if isinstance(found, str) else dict(found)
-        if not all(isinstance(name, str) and isinstance(value, str) for name, value in given.items()):
+        """Add the headers or the token that the function returns."""
+        result = self._ask()
+        auth_headers = {"authorization": f"Bearer {checked_token(result)}"} if isinstance(result, str) else dict(result)
+        if not all(isinstance(name, str) and isinstance(value, str) for name, value in auth_headers.items()):
             raise InvalidRequestError(
-                "Cannot ask the catalog service: the function for auth gave headers that are no text"
+                "Cannot ask the catalog service: the auth function returned headers that are not text"
             )
-        lower = {name.lower(): value for name, value in given.items()}
+        lower = {name.lower(): value for name, value in auth_headers.items()}
         self._last = (*lower.values(), *(value.rpartition(" ")[2] for value in lower.values()))
         return {**headers, **lower}
 
     def renew(self, refused: Mapping[str, str]) -> bool:
-        """Say yes: the function is asked again."""
+        """Return True: the function is called again."""
         return True
 
     def secrets(self) -> tuple[str, ...]:
-        """Return what the function said last."""
+        """Return the function's last result."""
         return self._last
 
 
 class SigV4Auth(Auth):
-    """A signature by credentials of Amazon; what another one says of who asks goes along, under another name."""
+    """A signature with AWS credentials; the authentication of another scheme is sent under another header."""
 
     def __init__(
         self,
@@ -170,18 +170,18 @@ class SigV4Auth(Auth):
         self._now = now
 
     def headers(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
-        """Return the headers with a signature of all of them."""
+        """Sign the headers."""
         parts = urlsplit(url)
-        given = dict(headers) if self._inner is None else self._inner.headers(method, url, headers, body)
-        if "authorization" in given:
-            given["original-authorization"] = given.pop("authorization")
+        signed_headers = dict(headers) if self._inner is None else self._inner.headers(method, url, headers, body)
+        if "authorization" in signed_headers:
+            signed_headers["original-authorization"] = signed_headers.pop("authorization")
         query = "&".join(sorted(parts.query.split("&"))) if parts.query else ""
         return sign_v4(
             self._keys(),
             method=method,
             path=parts.path or "/",
             query=query,
-            headers={**given, "host": parts.netloc.rpartition("@")[2]},
+            headers={**signed_headers, "host": parts.netloc.rpartition("@")[2]},
             body_sha256=hashlib.sha256(body).hexdigest(),
             region=self._region,
             now=self._now(),
@@ -189,7 +189,7 @@ class SigV4Auth(Auth):
         )
 
     def renew(self, refused: Mapping[str, str]) -> bool:
-        """Have the token that goes along renewed."""
+        """Renew the inner scheme's token."""
         return self._inner is not None and self._inner.renew(refused)
 
     def secrets(self) -> tuple[str, ...]:
@@ -207,20 +207,20 @@ class GoogleAuth(Auth):
         except ImportError as error:
             raise UnsupportedError(
                 "Cannot use a Google account: the package google-auth is not installed",
-                hint="pip install 'frazil[google]', or give a token or a function that makes one.",
+                hint="pip install 'frazil[google]', or configure a token or an auth function.",
             ) from error
         self._http = import_module("urllib3").PoolManager()
         try:
             self._found: Any = google_auth.default(scopes=scopes)[0]
         except Exception as error:
-            # A file's content may be in the text.
+            # The message may contain a file's content.
             raise AccessDeniedError(
-                f"Cannot use a Google account: this machine has none ({type(error).__name__})",
-                hint="Set GOOGLE_APPLICATION_CREDENTIALS to the file of an account, or give a token.",
+                f"Cannot use a Google account: this machine has no credentials ({type(error).__name__})",
+                hint="Set GOOGLE_APPLICATION_CREDENTIALS to the file of an account, or configure a token.",
             ) from None
 
     def headers(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
-        """Return the headers with a token that is still good."""
+        """Add a valid token to the headers."""
         if not self._found.valid:
             self._refresh()
         return {**headers, "authorization": f"Bearer {self._found.token}"}
@@ -235,7 +235,7 @@ class GoogleAuth(Auth):
             self._found.refresh(self._requests.Request(self._http))
         except Exception as error:
             raise AccessDeniedError(
-                f"Cannot use the Google account: no token was given for it ({type(error).__name__})"
+                f"Cannot use the Google account: no token was issued for it ({type(error).__name__})"
             ) from None
 
     def secrets(self) -> tuple[str, ...]:
@@ -244,28 +244,30 @@ class GoogleAuth(Auth):
 
 
 def checked_token(token: str) -> str:
-    """Refuse a token that cannot stand in a header."""
+    """Refuse a token that cannot be a header value."""
     if not token.isascii() or not token.isprintable() or token == "" or " " in token:
-        raise InvalidPropertyError("Cannot use the token: it is empty or has odd characters")
+        raise InvalidPropertyError("Cannot use the token: it is empty or contains invalid characters")
     return token
 
 
 def sigv4_auth(settings: Settings, inner: Auth | None) -> SigV4Auth:
-    """Return the signature that properties ask for: with credentials of theirs, of S3's, or of this machine."""
+    """Return the signature scheme of properties: with their credentials, those of S3, or those of this machine."""
     region = next((settings[name] for name in (names.SIGNING_REGION, *S3_REGION) if name in settings), None)
     if region is None:
-        raise InvalidPropertyError(f"Cannot sign requests: there is no region; set {names.SIGNING_REGION}")
+        raise InvalidPropertyError(f"Cannot sign requests: no region is configured; set {names.SIGNING_REGION}")
     key_id = settings.get(names.SIGNING_KEY_ID, settings.get("s3.access-key-id"))
     secret = settings.get(names.SIGNING_SECRET, settings.get("s3.secret-access-key"))
     keys: CredentialSource = EnvironmentCredentials()
     if key_id is not None and secret is not None:
-        found = S3Credentials(key_id, secret, settings.get(names.SIGNING_SESSION, settings.get("s3.session-token")))
-        keys = _Fixed(found)
+        credentials = S3Credentials(
+            key_id, secret, settings.get(names.SIGNING_SESSION, settings.get("s3.session-token"))
+        )
+        keys = _Fixed(credentials)
     return SigV4Auth(keys, region=region, service=settings.get(names.SIGNING_NAME, _DEFAULT_SERVICE), inner=inner)
 
 
 class _Fixed:
-    """Credentials that stay the same."""
+    """Fixed credentials."""
 
     __slots__ = ("_keys",)
 
@@ -277,7 +279,7 @@ class _Fixed:
 
 
 def hide(text: str, secrets: tuple[str, ...]) -> str:
-    """Return a text with every secret taken out."""
+    """Return a text with all secrets removed."""
     for secret in secrets:
         if len(secret) >= _MIN_SECRET:
             text = text.replace(secret, "***")

@@ -1,9 +1,9 @@
-"""What a service made of a table otherwise than it was asked to: some take a request, and drop what they do not keep.
+"""Differences between a requested table and the one that a service created: some ignore what they do not support.
 
-Nessie keeps no defaults of columns, others no properties or another format version, and each answers that all went
-well. Rows that are written or read afterwards are not those that were asked for, so it is said, by a warning: the table
-or the change is there by then. Compared is what rows depend on. What a service adds of its own is no difference, and
-neither are ids, comments and the location.
+Nessie drops column defaults, others drop properties or another format version, and each reports success. Rows that are
+written or read afterwards would differ from what was requested, so a warning is issued, since the table or the change
+exists by then. Only what affects rows is compared. Additions by the service are not differences, nor are IDs, comments
+and the location.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ from frazil.spec.types import NestedField, PrimitiveType
 
 
 def warn_of_dropped(name: str, dropped: list[str]) -> None:
-    """Say what a service dropped of a table or of a change, if anything."""
+    """Warn about what a service dropped from a table or change, if anything."""
     if dropped:
         warnings.warn(
-            f"The catalog service made {name} without what was asked for: {'; '.join(dropped)}. "
-            "Rows may not be as was meant: look at the table before it is used.",
+            f"The catalog service created {name} without parts of the request: {'; '.join(dropped)}. "
+            "Rows may differ from what you intended: check the table before you use it.",
             RuntimeWarning,
             stacklevel=2,
         )
 
 
-def find_dropped(asked: TableMetadata, made: TableMetadata) -> list[str]:
-    """Return what a new table does not have as it was asked for, each in a few words."""
-    found = [*_version(asked, made), *_columns(asked.current_schema, made.current_schema)]
-    found += _partitions(asked, made, [made.default_spec])
-    found += _order(asked, made, [made.default_sort_order])
-    for name, value in sorted(asked.properties.items()):
-        if name not in made.properties:
-            found.append(f"the property {name}={value}")
-        elif made.properties[name] != value:
-            found.append(f"the property {name}={value} (it is {made.properties[name]})")
-    return found
+def find_dropped(requested: TableMetadata, created: TableMetadata) -> list[str]:
+    """Describe what a new table lacks of the request, each item in a few words."""
+    missing = [*_version(requested, created), *_columns(requested.current_schema, created.current_schema)]
+    missing += _partitions(requested, created, [created.default_spec])
+    missing += _order(requested, created, [created.default_sort_order])
+    for name, value in sorted(requested.properties.items()):
+        if name not in created.properties:
+            missing.append(f"the property {name}={value}")
+        elif created.properties[name] != value:
+            missing.append(f"the property {name}={value} (it is {created.properties[name]})")
+    return missing
 
 
-def find_dropped_updates(base: TableMetadata, updates: Iterable[TableUpdate], made: TableMetadata) -> list[str]:
-    """Return what a commit did not change as it was asked to, of version, columns, partitions and order."""
-    given = tuple(updates)
-    has = {type(update) for update in given}
+def find_dropped_updates(base: TableMetadata, updates: Iterable[TableUpdate], current: TableMetadata) -> list[str]:
+    """Describe what a commit failed to change of version, columns, partitions and order."""
+    requested_updates = tuple(updates)
+    has = {type(update) for update in requested_updates}
     has_columns = bool(has & {change.AddSchema, change.SetCurrentSchema})
     has_spec = bool(has & {change.AddPartitionSpec, change.SetDefaultSpec})
     has_order = bool(has & {change.AddSortOrder, change.SetDefaultSortOrder})
@@ -58,69 +58,69 @@ def find_dropped_updates(base: TableMetadata, updates: Iterable[TableUpdate], ma
     if not (has_columns or has_spec or has_order or has_version):
         return []
     try:
-        asked = apply_updates(base, given, now_ms=base.last_updated_ms)
+        requested = apply_updates(base, requested_updates, now_ms=base.last_updated_ms)
     except FrazilError:
-        # It fits a state that the service has, and this base is none of it: there is nothing to compare with.
+        # The updates fit a state of the service that differs from this base: there is nothing to compare with.
         return []
-    found = list(_version(asked, made)) if has_version else []
+    missing = list(_version(requested, current)) if has_version else []
     if has_columns:
-        # The answer may show a later state: what was asked for is among the schemas then.
-        has_schema = any(not [*_columns(asked.current_schema, schema)] for schema in made.schemas)
-        found += [] if has_schema else _columns(asked.current_schema, made.current_schema)
+        # The response may show a later state; the requested schema is then among the earlier ones.
+        has_schema = any(not [*_columns(requested.current_schema, schema)] for schema in current.schemas)
+        missing += [] if has_schema else _columns(requested.current_schema, current.current_schema)
     if has_spec:
-        found += _partitions(asked, made, made.partition_specs)
+        missing += _partitions(requested, current, current.partition_specs)
     if has_order:
-        found += _order(asked, made, made.sort_orders)
-    return found
+        missing += _order(requested, current, current.sort_orders)
+    return missing
 
 
-def _version(asked: TableMetadata, made: TableMetadata) -> Iterator[str]:
-    if made.format_version < asked.format_version:
-        yield f"format version {asked.format_version} (it is {made.format_version})"
+def _version(requested: TableMetadata, current: TableMetadata) -> Iterator[str]:
+    if current.format_version < requested.format_version:
+        yield f"format version {requested.format_version} (it is {current.format_version})"
 
 
-def _columns(asked: Schema, made: Schema) -> Iterator[str]:
-    known = {made.name_of(field_id): field for field_id, field in made.fields_by_id.items()}
-    for field_id, field in asked.fields_by_id.items():
-        name = asked.name_of(field_id)
-        if name not in known:
+def _columns(requested: Schema, current: Schema) -> Iterator[str]:
+    current_fields = {current.name_of(field_id): field for field_id, field in current.fields_by_id.items()}
+    for field_id, field in requested.fields_by_id.items():
+        name = requested.name_of(field_id)
+        if name not in current_fields:
             yield f"the column {name}"
         else:
-            yield from _column(name, field, known[name])
-    keys = sorted(asked.name_of(field_id) for field_id in asked.identifier_field_ids)
-    if keys and keys != sorted(made.name_of(field_id) for field_id in made.identifier_field_ids):
+            yield from _column(name, field, current_fields[name])
+    keys = sorted(requested.name_of(field_id) for field_id in requested.identifier_field_ids)
+    if keys and keys != sorted(current.name_of(field_id) for field_id in current.identifier_field_ids):
         yield f"the identifier fields {', '.join(keys)}"
 
 
-def _column(name: str, asked: NestedField, made: NestedField) -> Iterator[str]:
-    if isinstance(asked.field_type, PrimitiveType) and asked.field_type != made.field_type:
-        yield f"the type {asked.field_type} of {name} (it is {made.field_type})"
-    if asked.required and not made.required:
+def _column(name: str, requested: NestedField, current: NestedField) -> Iterator[str]:
+    if isinstance(requested.field_type, PrimitiveType) and requested.field_type != current.field_type:
+        yield f"the type {requested.field_type} of {name} (it is {current.field_type})"
+    if requested.required and not current.required:
         yield f"that {name} is required"
-    if not _is_same(asked.write_default, made.write_default):
-        yield f"the default {asked.write_default!r} of {name}"
-    if not _is_same(asked.initial_default, made.initial_default):
-        yield f"the default {asked.initial_default!r} of {name} for rows that were there before"
+    if not _is_same(requested.write_default, current.write_default):
+        yield f"the default {requested.write_default!r} of {name}"
+    if not _is_same(requested.initial_default, current.initial_default):
+        yield f"the default {requested.initial_default!r} of {name} for existing rows"
 
 
-def _is_same(asked: Any, made: Any) -> bool:
-    # A default that is no number is not equal to itself.
-    return bool(asked == made or (asked != asked and made != made))
+def _is_same(requested: Any, current: Any) -> bool:
+    # A NaN default is not equal to itself.
+    return bool(requested == current or (requested != requested and current != current))
 
 
-def _partitions(asked: TableMetadata, made: TableMetadata, specs: Iterable[PartitionSpec]) -> list[str]:
-    wanted = _spec_terms(asked, asked.default_spec)
-    if any(_spec_terms(made, spec) == wanted for spec in specs):
+def _partitions(requested: TableMetadata, current: TableMetadata, specs: Iterable[PartitionSpec]) -> list[str]:
+    terms = _spec_terms(requested, requested.default_spec)
+    if any(_spec_terms(current, spec) == terms for spec in specs):
         return []
-    return [f"partitions by {', '.join(wanted)}" if wanted else "that it is not partitioned"]
+    return [f"partitions by {', '.join(terms)}" if terms else "that it is not partitioned"]
 
 
-def _order(asked: TableMetadata, made: TableMetadata, orders: Iterable[SortOrder]) -> list[str]:
-    wanted = _order_terms(asked, asked.default_sort_order)
-    # Without an order nothing is lost.
-    if not wanted or any(_order_terms(made, order) == wanted for order in orders):
+def _order(requested: TableMetadata, current: TableMetadata, orders: Iterable[SortOrder]) -> list[str]:
+    terms = _order_terms(requested, requested.default_sort_order)
+    # A table may have an order that was not requested.
+    if not terms or any(_order_terms(current, order) == terms for order in orders):
         return []
-    return [f"the order by {', '.join(wanted)}"]
+    return [f"the order by {', '.join(terms)}"]
 
 
 def _spec_terms(metadata: TableMetadata, spec: PartitionSpec) -> list[str]:
@@ -140,5 +140,5 @@ def _order_terms(metadata: TableMetadata, order: SortOrder) -> list[str]:
 
 def _names(metadata: TableMetadata, field_ids: Iterable[int]) -> str:
     find: Callable[[int], str] = metadata.current_schema.name_of
-    known = metadata.current_schema.fields_by_id
-    return ", ".join(find(field_id) if field_id in known else str(field_id) for field_id in field_ids)
+    fields = metadata.current_schema.fields_by_id
+    return ", ".join(find(field_id) if field_id in fields else str(field_id) for field_id in field_ids)

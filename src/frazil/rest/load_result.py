@@ -1,4 +1,4 @@
-"""What a service answers when a table or view is loaded, created or changed: metadata, settings, credentials."""
+"""The response of a service when a table or view is loaded, created or changed: metadata, settings, credentials."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NULL: Final = b"null"
 
 @dataclass(frozen=True, slots=True)
 class VendedCredentials:
-    """Credentials for what is below a location; they are not shown."""
+    """Credentials for locations below a prefix; they are not shown."""
 
     prefix: str
     config: Mapping[str, str] = field(repr=False)
@@ -31,7 +31,7 @@ class VendedCredentials:
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """A table as a service gave it. Settings may hold credentials, and are not shown."""
+    """A table in a service's response. Its settings may contain credentials, and are not shown."""
 
     metadata: TableMetadata
     metadata_location: str | None
@@ -40,8 +40,8 @@ class LoadResult:
 
 
 def read_table(reply: Answer, name: str) -> LoadResult:
-    """Return the table of an answer."""
-    parts = _parts(reply, f"the answer for table {name}")
+    """Parse the table of a response."""
+    parts = _parts(reply, f"the response for table {name}")
     location = _text(parts, "metadata-location")
     metadata = decode_table_metadata(bytes(parts["metadata"]), path=location or f"metadata of {name}")
     return LoadResult(
@@ -50,21 +50,21 @@ def read_table(reply: Answer, name: str) -> LoadResult:
 
 
 def read_view(reply: Answer, name: str) -> tuple[ViewMetadata, str]:
-    """Return the view of an answer, and where its metadata is."""
-    parts = _parts(reply, f"the answer for view {name}")
+    """Parse the view of a response; return it with its metadata location."""
+    parts = _parts(reply, f"the response for view {name}")
     location = _text(parts, "metadata-location")
     return decode_view_metadata(bytes(parts["metadata"]), path=location or f"metadata of {name}"), location or ""
 
 
-def read_credentials(found: Any) -> tuple[VendedCredentials, ...]:
-    """Return the credentials of a list of storage credentials."""
-    if found is None:
+def read_credentials(items: Any) -> tuple[VendedCredentials, ...]:
+    """Parse a list of storage credentials."""
+    if items is None:
         return ()
-    made: list[VendedCredentials] = []
-    for index, item in enumerate(found if isinstance(found, list) else [found]):
+    vended: list[VendedCredentials] = []
+    for index, item in enumerate(items if isinstance(items, list) else [items]):
         obj = JsonObject(item, where=f"storage-credentials[{index}]", heading=HEADING)
-        made.append(VendedCredentials(obj.string("prefix"), obj.string_map("config")))
-    return tuple(made)
+        vended.append(VendedCredentials(obj.string("prefix"), obj.string_map("config")))
+    return tuple(vended)
 
 
 def _parts(reply: Answer, what: str) -> dict[str, msgspec.Raw]:
@@ -78,17 +78,17 @@ def _parts(reply: Answer, what: str) -> dict[str, msgspec.Raw]:
 
 
 def _value(parts: Mapping[str, msgspec.Raw], name: str) -> Any:
-    found = parts.get(name)
-    return None if found is None or bytes(found) == _NULL else parse_json(bytes(found), where=name, heading=HEADING)
+    raw = parts.get(name)
+    return None if raw is None or bytes(raw) == _NULL else parse_json(bytes(raw), where=name, heading=HEADING)
 
 
 def _text(parts: Mapping[str, msgspec.Raw], name: str) -> str | None:
-    found = _value(parts, name)
-    return found if isinstance(found, str) else None
+    value = _value(parts, name)
+    return value if isinstance(value, str) else None
 
 
 def _texts(parts: Mapping[str, msgspec.Raw], name: str) -> dict[str, str]:
-    found = _value(parts, name)
-    if not isinstance(found, dict):
+    mapping = _value(parts, name)
+    if not isinstance(mapping, dict):
         return {}
-    return {key: value for key, value in found.items() if isinstance(key, str) and isinstance(value, str)}
+    return {key: value for key, value in mapping.items() if isinstance(key, str) and isinstance(value, str)}

@@ -1,8 +1,8 @@
-"""Bearer tokens that are fetched and renewed: OAuth2 by client credentials, and by the exchange of tokens (RFC 8693).
+"""Bearer tokens that are fetched and renewed: OAuth2 by client credentials, and by token exchange (RFC 8693).
 
-A token is renewed a little before it ends, at the tenth part of its life or five minutes, whichever is less. By
-`credential` a new one is fetched; without it, or where `token-exchange-enabled` asks for that, the old one is
-exchanged. When it ends is what the server says, else what the token itself says, else `token-expires-in-ms`.
+A token is renewed shortly before it expires, by a tenth of its lifetime or five minutes, whichever is less. With
+`credential` a new one is fetched; without it, or with `token-exchange-enabled`, the old one is exchanged. The expiry is
+that of the response, else that in the token itself, else `token-expires-in-ms`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MAX_SECONDS: Final = 1e15
 
 
 class OAuth2Auth(Auth):
-    """A bearer token that is fetched where there is none, and renewed before it ends."""
+    """A bearer token that is fetched if there is none, and renewed before it expires."""
 
     def __init__(
         self,
@@ -52,18 +52,18 @@ class OAuth2Auth(Auth):
         self._lock = threading.Lock()
         self._token: str | None = None
         self._renew_at: float | None = None
-        given = settings.get(names.TOKEN)
-        if given is not None:
-            self._token = checked_token(given)
-            ends = find_expiry(given)
+        token = settings.get(names.TOKEN)
+        if token is not None:
+            self._token = checked_token(token)
+            ends = find_expiry(token)
             self._renew_at = None if ends is None else self._renewal(ends - self._now())
 
     def headers(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
-        """Return the headers with a token that is still good."""
+        """Add a valid token to the headers."""
         return {**headers, "authorization": f"Bearer {self._current()}"}
 
     def renew(self, refused: Mapping[str, str]) -> bool:
-        """Fetch another token, unless somebody did since the request was sent; return whether there is one."""
+        """Fetch another token, unless another thread did since the request was sent; return whether there is one."""
         with self._lock:
             if self._token is not None and f"Bearer {self._token}" not in refused.values():
                 return True
@@ -77,10 +77,10 @@ class OAuth2Auth(Auth):
         return (*self._settings.secrets(), *(() if self._token is None else (self._token,)))
 
     def _current(self) -> str:
-        known = self._token
-        if known is not None and self._lock.locked():
-            # Somebody fetches another one; this one may still be good, and the service says if not.
-            return known
+        token = self._token
+        if token is not None and self._lock.locked():
+            # Another thread is fetching a token; this one may still be valid, which the service decides.
+            return token
         with self._lock:
             is_due = self._renew_at is not None and self._now() >= self._renew_at
             if self._token is None:
@@ -89,10 +89,10 @@ class OAuth2Auth(Auth):
                 try:
                     self._fetch()
                 except FrazilError:
-                    # The one there is may still be good; the service says if not.
+                    # The present token may still be valid; the service decides.
                     self._renew_at = self._now() + 10
             if self._token is None:
-                raise AccessDeniedError("Cannot ask the catalog service: there is no token")
+                raise AccessDeniedError("Cannot authenticate to the catalog service: no token is configured")
             return self._token
 
     def _can_renew(self) -> bool:
@@ -128,9 +128,9 @@ class OAuth2Auth(Auth):
         }
 
     def _optional(self) -> dict[str, str]:
-        found = {"scope": self._settings.get(names.SCOPE, "catalog")}
+        parameters = {"scope": self._settings.get(names.SCOPE, "catalog")}
         extra = (names.AUDIENCE, names.RESOURCE)
-        return found | {name: self._settings[name] for name in extra if name in self._settings}
+        return parameters | {name: self._settings[name] for name in extra if name in self._settings}
 
     def _ask(self, form: Mapping[str, str], authorization: str | None) -> dict[str, Any]:
         headers = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
@@ -141,7 +141,7 @@ class OAuth2Auth(Auth):
             if index:
                 self._sleep(0.5 * 2**index)
             try:
-                # A token that is fetched twice does no harm.
+                # Fetching a token twice is harmless.
                 reply = self._transport.fetch(
                     "POST", self._token_url, headers, urlencode(form).encode(), max_bytes=_MAX_ANSWER_BYTES
                 )
@@ -154,27 +154,27 @@ class OAuth2Auth(Auth):
             if reply.status < 500 and reply.status != 429:
                 raise AccessDeniedError(
                     f"Cannot get a token from {shown_url(self._token_url)}: {reason}",
-                    hint="Look at the credential and the scope.",
+                    hint="Check the credential and the scope.",
                 )
         raise ServiceError(f"Cannot get a token from {shown_url(self._token_url)}: {reason}")
 
     def _explain(self, reply: Answer) -> str:
-        said = ""
+        reason = ""
         try:
-            found = msgspec.json.decode(reply.body)
-            if isinstance(found, dict):
-                parts = [found.get("error"), found.get("error_description")]
-                said = ": ".join(str(text) for text in parts if isinstance(text, str))
+            document = msgspec.json.decode(reply.body)
+            if isinstance(document, dict):
+                parts = [document.get("error"), document.get("error_description")]
+                reason = ": ".join(str(text) for text in parts if isinstance(text, str))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             pass
-        return f"{hide(said, self.secrets())[:300] or 'the server answers'} ({reply.status})"
+        return f"{hide(reason, self.secrets())[:300] or 'the server responded'} ({reply.status})"
 
-    def _take(self, found: Mapping[str, Any]) -> None:
-        token = found.get("access_token")
+    def _take(self, response: Mapping[str, Any]) -> None:
+        token = response.get("access_token")
         if not isinstance(token, str):
-            raise ServiceError(f"Cannot get a token from {shown_url(self._token_url)}: the answer has none")
+            raise ServiceError(f"Cannot get a token from {shown_url(self._token_url)}: the response has none")
         self._token = checked_token(token)
-        lasts = _seconds(found.get("expires_in"))
+        lasts = _seconds(response.get("expires_in"))
         if lasts is None:
             ends = find_expiry(token)
             usual_ms = self._settings.whole(names.TOKEN_EXPIRES_MS, 3_600_000)
@@ -187,27 +187,27 @@ class OAuth2Auth(Auth):
 
 def _answer(reply: Answer) -> dict[str, Any]:
     try:
-        found = msgspec.json.decode(reply.body)
+        document = msgspec.json.decode(reply.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise ServiceError("Cannot get a token: the answer is no JSON object")
-    return found
+        document = None
+    if not isinstance(document, dict):
+        raise ServiceError("Cannot get a token: the response is not a JSON object")
+    return document
 
 
 def find_expiry(token: str) -> float | None:
-    """Return when a JSON Web Token says that it ends, in seconds from 1970; None of other tokens."""
+    """Return the expiry stated in a JSON Web Token, in seconds from 1970; None for other tokens."""
     parts = token.split(".")
     if len(parts) != 3 or len(token) > 1 << 16:
         return None
     try:
-        found = msgspec.json.decode(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        claims = msgspec.json.decode(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
     except (binascii.Error, msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError):
         return None
-    return _seconds(found.get("exp")) if isinstance(found, dict) else None
+    return _seconds(claims.get("exp")) if isinstance(claims, dict) else None
 
 
-def _seconds(found: object) -> float | None:
-    """Return a number of seconds; None of what is none, or more than a clock has."""
-    is_number = isinstance(found, int | float) and not isinstance(found, bool)
-    return float(found) if is_number and abs(found) < _MAX_SECONDS else None  # type: ignore[arg-type]
+def _seconds(value: object) -> float | None:
+    """Return the value as seconds, or None if it is not a number or out of range."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and abs(value) < _MAX_SECONDS else None  # type: ignore[arg-type]

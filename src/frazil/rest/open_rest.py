@@ -1,4 +1,4 @@
-"""Open a catalog service by its address: ask for its configuration, and find out who asks."""
+"""Opens a catalog service by its address: requests its configuration, and chooses the authentication."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ def open_rest(name: str, uri: str, properties: Mapping[str, str], *, auth: AuthF
     """Open a catalog service; `properties` are those of services and of storages."""
     base = checked_uri(uri)
     settings = Settings({key: value for key, value in properties.items() if key not in KNOWN_PROPERTIES})
-    own = {key: value for key, value in properties.items() if key in KNOWN_PROPERTIES}
+    storage_properties = {key: value for key, value in properties.items() if key in KNOWN_PROPERTIES}
     everything = Settings({**properties})
     transport = open_http(settings)
-    who = choose_auth(everything, base, transport, auth)
+    auth_scheme = choose_auth(everything, base, transport, auth)
     has_certificate = names.CLIENT_CERTIFICATE in settings
-    is_secret = not isinstance(who, NoAuth) or bool(settings.header_secrets()) or has_certificate
+    is_secret = not isinstance(auth_scheme, NoAuth) or bool(settings.header_secrets()) or has_certificate
     if is_secret:
         _check_private(base, settings)
     first = RestSession(
         transport,
-        who,
+        auth_scheme,
         headers={"user-agent": _USER_AGENT, **settings.headers()},
         max_retries=min(2, settings.whole(names.MAX_RETRIES, 5)),
         hidden=settings.header_secrets(),
@@ -63,24 +63,26 @@ def open_rest(name: str, uri: str, properties: Mapping[str, str], *, auth: AuthF
     service, merged = read_service(base, settings, answer.reply)
     checked_uri(service.base)
     if is_secret:
-        _check_own(service.base, base, own)
+        _check_own(service.base, base, storage_properties)
         _check_private(service.base, settings)
     session = RestSession(
         transport,
-        who,
+        auth_scheme,
         headers={"user-agent": _USER_AGENT, **merged.headers()},
         max_retries=merged.whole(names.MAX_RETRIES, 5),
         honours_keys=names.IDEMPOTENCY_LIFETIME in merged,
         hidden=merged.header_secrets(),
     )
-    kept = {key: value for key, value in own.items() if key not in NOT_BUILT}
-    roots = delete_roots(kept)
-    stores = Stores(kept, defaults=merged, places=roots)
-    return RestCatalog(name, service, session, merged, choose_storage(kept, stores=stores), delete_roots=roots)
+    storage_settings = {key: value for key, value in storage_properties.items() if key not in NOT_BUILT}
+    roots = delete_roots(storage_settings)
+    stores = Stores(storage_settings, defaults=merged, places=roots)
+    return RestCatalog(
+        name, service, session, merged, choose_storage(storage_settings, stores=stores), delete_roots=roots
+    )
 
 
 def checked_uri(uri: str) -> str:
-    """Return a service's address without what does not belong to it, or refuse what is none."""
+    """Return the normalized address of a service, or raise an error if it is not one."""
     try:
         parts = urlsplit(uri)
         is_wrong = parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0
@@ -88,22 +90,23 @@ def checked_uri(uri: str) -> str:
         is_wrong, parts = True, urlsplit("")
     if is_wrong or not uri.isprintable() or " " in uri:
         raise InvalidRequestError(
-            f"Cannot connect to {shown_url(uri) if not is_wrong else 'the address'}: it is no http: or https: address"
+            f"Cannot connect to {shown_url(uri) if not is_wrong else 'the address'}: "
+            "it is not an http: or https: address"
         )
     if "@" in parts.netloc:
         raise InvalidRequestError(
-            f"Cannot connect to {shown_url(uri)}: the address has a user in it",
-            hint="Give credential, token, or rest.auth.basic.username and rest.auth.basic.password.",
+            f"Cannot connect to {shown_url(uri)}: the address contains a user",
+            hint="Use credential, token, or rest.auth.basic.username and rest.auth.basic.password.",
         )
     if parts.query or parts.fragment:
         raise InvalidRequestError(
-            f"Cannot connect to {shown_url(uri)}: the address has a query", hint="Give properties."
+            f"Cannot connect to {shown_url(uri)}: the address has a query", hint="Use properties."
         )
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/').removesuffix('/v1')}"
 
 
 def open_http(settings: Settings) -> HttpClient:
-    """Return connections to a service, as its properties say."""
+    """Create the HTTP client for a service, configured by its properties."""
     files = {name: settings.get(name) for name in (names.CA_FILE, names.CLIENT_CERTIFICATE, names.CLIENT_KEY)}
     for name, path in files.items():
         if path is not None and not os.access(path, os.R_OK):
@@ -136,10 +139,10 @@ def choose_auth(settings: Settings, base: str, transport: HttpClient, auth: Auth
     return sigv4_auth(settings, None if is_none else _auth_of(inner, settings, base, transport))
 
 
-def _check_kind(name: str, auth_type: str, known: tuple[str, ...]) -> None:
-    if auth_type not in known:
+def _check_kind(name: str, auth_type: str, supported: tuple[str, ...]) -> None:
+    if auth_type not in supported:
         raise InvalidPropertyError(
-            f"Cannot use {name} {auth_type[:40]!r}: it is not known", hint=f"It is one of {', '.join(known)}."
+            f"Cannot use {name} {auth_type[:40]!r}: it is not supported", hint=f"Use one of {', '.join(supported)}."
         )
 
 
@@ -153,20 +156,20 @@ def _auth_of(auth_type: str, settings: Settings, base: str, transport: HttpClien
 
 def _oauth2(settings: Settings, base: str, transport: HttpClient) -> Auth:
     if names.CREDENTIAL not in settings and names.TOKEN not in settings:
-        raise InvalidPropertyError(f"Cannot use OAuth2: there is neither {names.CREDENTIAL} nor {names.TOKEN}")
+        raise InvalidPropertyError(f"Cannot use OAuth2: it needs {names.CREDENTIAL} or {names.TOKEN}")
     url = settings.get(names.OAUTH2_URI, f"{base}/v1/oauth/tokens")
     if not url.startswith(("http://", "https://")):
         url = f"{base}/{url.lstrip('/')}"
     if names.CREDENTIAL not in settings and names.OAUTH2_URI not in settings:
-        # Nothing to renew it with: most services do not exchange tokens.
+        # The token cannot be renewed: most services do not exchange tokens.
         return BearerAuth(settings[names.TOKEN])
     _check_private(url, settings)
     return OAuth2Auth(settings, url, transport)
 
 
-def _check_own(url: str, base: str, own: Mapping[str, str]) -> None:
-    """Refuse to send the user's secrets to another server than the one that the user named."""
-    if normal_endpoint(url) in {normal_endpoint(base), *trusted_endpoints(own)}:
+def _check_own(url: str, base: str, properties: Mapping[str, str]) -> None:
+    """Refuse to send the user's secrets to another server than the one named by the user."""
+    if normal_endpoint(url) in {normal_endpoint(base), *trusted_endpoints(properties)}:
         return
     raise InvalidRequestError(
         f"Cannot connect to the catalog service at {shown_url(base)}: it names {shown_endpoint(url)} as its address, "
@@ -176,10 +179,10 @@ def _check_own(url: str, base: str, own: Mapping[str, str]) -> None:
 
 
 def _check_private(url: str, settings: Settings) -> None:
-    """Refuse to send secrets in the clear over a network."""
+    """Refuse to send secrets unencrypted over a network."""
     if url.startswith("http://") and not is_loopback(url) and not settings.truth(names.PLAIN_HTTP, default=False):
         raise InvalidRequestError(
-            f"Cannot connect to {shown_url(url)} with a token or another secret: it would travel in the clear",
+            f"Cannot connect to {shown_url(url)} with a token or another secret: it would be sent unencrypted",
             hint=f"Use https:, or set {names.PLAIN_HTTP} to true on a network that you trust.",
         )
 

@@ -1,4 +1,4 @@
-"""Lists that a service gives in pages, and the names that are in them."""
+"""Paginated listings of a service, and the names in them."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from frazil.errors import ServiceError
 
 _MAX_PAGES: Final = 10_000
 _MAX_NAMES: Final = 1_000_000
-"""How many names a listing may have; of pages without names, a few may come among others."""
+"""The maximum number of names in a listing; a few pages without names are tolerated."""
 
 
 def read_pages(
     ask: Callable[[Mapping[str, str]], JsonObject], field: str, query: Mapping[str, str], what: str
 ) -> list[Any]:
-    """Return what is listed in all pages; `ask` is asked for each by its query."""
-    found: list[Any] = []
-    asked = {**query, "pageToken": ""}
-    seen: set[bytes] = set()
-    while len(found) <= _MAX_NAMES and len(seen) <= _MAX_PAGES + len(found):
-        page = ask(asked)
+    """Read all pages of a listing and return the items; `ask` requests a page by its query."""
+    items: list[Any] = []
+    page_query = {**query, "pageToken": ""}
+    tokens: set[bytes] = set()
+    while len(items) <= _MAX_NAMES and len(tokens) <= _MAX_PAGES + len(items):
+        page = ask(page_query)
         listed = page.raw(field, None)
-        found += listed if isinstance(listed, list) else []
+        items += listed if isinstance(listed, list) else []
         token = page.raw("next-page-token", None)
         if not isinstance(token, str) or token == "":
-            return found
+            return items
         digest = hashlib.blake2b(token.encode(errors="surrogatepass"), digest_size=16).digest()
-        if digest in seen:
+        if digest in tokens:
             break
-        seen.add(digest)
-        asked["pageToken"] = token
+        tokens.add(digest)
+        page_query["pageToken"] = token
     raise ServiceError(f"Cannot {what}: the service's pages do not end, or have more than {_MAX_NAMES} names")
 
 
@@ -42,6 +42,6 @@ def read_identifier(item: Mapping[str, Any]) -> Identifier:
     return (*read_parts(item.get("namespace")), str(item.get("name")))
 
 
-def read_parts(found: object) -> tuple[str, ...]:
-    """Return the parts of a name; none where there is no list."""
-    return tuple(str(step) for step in found) if isinstance(found, list) else ()
+def read_parts(value: object) -> tuple[str, ...]:
+    """Return the parts of a name; empty if the value is not a list."""
+    return tuple(str(step) for step in value) if isinstance(value, list) else ()

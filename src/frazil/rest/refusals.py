@@ -1,7 +1,7 @@
-"""What a service's refusals mean: from a status and a type to frazil's errors.
+"""Translates the refusals of a service into frazil's errors, by their status and type.
 
-The type says it best, where the service gives one; else the status and what was asked for. A 404 of a table may be one
-of its namespace.
+The error type is the most precise, if the service sends one; otherwise the status and the request decide. A 404 for a
+table may refer to its namespace.
 """
 
 from __future__ import annotations
@@ -41,31 +41,29 @@ def refusal(
     table: Identifier | None = None,
     view: Identifier | None = None,
 ) -> FrazilError:
-    """Return the error that a refusal stands for; `what` is what was asked for, as in `load table db.t`."""
+    """Return the error for a refusal; `what` describes the request, as in `load table db.t`."""
     error_type = error_of(reply)[1].rpartition(".")[2]
-    said = session.explain(reply)
+    reason = session.explain(reply)
     if reply.status == 404:
-        return _not_found(error_type, what, said, namespace, table, view)
+        return _not_found(error_type, what, reason, namespace, table, view)
     if reply.status == 409:
-        return _conflict(error_type, what, said, namespace, table, view)
+        return _conflict(error_type, what, reason, namespace, table, view)
     if reply.status in (401, 403, 419):
-        return AccessDeniedError(
-            f"Cannot {what}: {said}", hint="Look at the token or credential, and at what it may do there."
-        )
+        return AccessDeniedError(f"Cannot {what}: {reason}", hint="Check the token or credential and its permissions.")
     if reply.status in (406, 501) or error_type == "UnsupportedOperationException":
-        return UnsupportedError(f"Cannot {what}: {said}")
+        return UnsupportedError(f"Cannot {what}: {reason}")
     if reply.status in _WRONG:
-        return InvalidRequestError(f"Cannot {what}: {said}")
+        return InvalidRequestError(f"Cannot {what}: {reason}")
     if 300 <= reply.status < 400:
         return ServiceError(
-            f"Cannot {what}: the service sends elsewhere ({reply.status}), which is not followed",
-            hint="Connect to the address it names, if that is the catalog's.",
+            f"Cannot {what}: the service redirects ({reply.status}), which is not followed",
+            hint="Connect to the new address if it belongs to the catalog.",
         )
-    return ServiceError(f"Cannot {what}: {said}")
+    return ServiceError(f"Cannot {what}: {reason}")
 
 
 def _not_found(
-    error_type: str, what: str, said: str, namespace: Namespace, table: Identifier | None, view: Identifier | None
+    error_type: str, what: str, reason: str, namespace: Namespace, table: Identifier | None, view: Identifier | None
 ) -> FrazilError:
     name = table if table is not None else view
     inside = namespace if name is None else name[:-1]
@@ -82,21 +80,21 @@ def _not_found(
             return view_not_found(view)
         if namespace:
             return namespace_not_found(namespace)
-    return NotFoundError(f"Cannot {what}: {said}")
+    return NotFoundError(f"Cannot {what}: {reason}")
 
 
 def _conflict(
-    error_type: str, what: str, said: str, namespace: Namespace, table: Identifier | None, view: Identifier | None
+    error_type: str, what: str, reason: str, namespace: Namespace, table: Identifier | None, view: Identifier | None
 ) -> FrazilError:
     if error_type == "CommitFailedException":
-        return CommitConflictError(f"Cannot {what}: {said}", hint="Another writer changed it. Refresh and try again.")
+        return CommitConflictError(f"Cannot {what}: {reason}", hint="Another writer changed it. Refresh and try again.")
     if table is not None:
-        # Tables and views share their names, and the service says which it is in words only.
-        return view_exists(table) if "iew" in said and "able" not in said else table_exists(table)
+        # Tables and views share their names, and only the service's message says which it is.
+        return view_exists(table) if "iew" in reason and "able" not in reason else table_exists(table)
     if view is not None:
         return (
             table_exists(view)
-            if "able" in said and "iew" not in said.replace(format_name(view), "")
+            if "able" in reason and "iew" not in reason.replace(format_name(view), "")
             else view_exists(view)
         )
     return namespace_exists(namespace)

@@ -1,7 +1,7 @@
 """Requests to S3 that a catalog service signs: it has the credentials, and sees each request before the store does.
 
-Each request to the store is written down, sent to the service, and goes out with the headers that come back. The
-service may refuse it. Deletions go one by one, since a service signs a bulk deletion only with its body.
+Each request to the store is described to the service, and sent with the headers that it returns. The service may refuse
+it. Deletions are sent one by one, since a service signs a bulk deletion only with its body.
 """
 
 from __future__ import annotations
@@ -25,51 +25,51 @@ ENABLED: Final = "s3.remote-signing-enabled"
 SIGNER_URIS: Final = ("signer.uri", "s3.signer.uri")
 SIGNER_ENDPOINTS: Final = ("signer.endpoint", "s3.signer.endpoint")
 DEFAULT_SIGNER: Final = "v1/aws/s3/sign"
-"""Where services sign that name no endpoint."""
+"""The signing path of services that name none."""
 
 Sign: TypeAlias = Callable[[dict[str, Any]], Answer]
-"""Sends a request that is to be signed to the service."""
+"""Sends a signing request to the service."""
 
 
 @dataclass(frozen=True, slots=True)
 class SigningService(S3Service):
-    """Amazon S3, or a store of its protocol, whose requests a catalog service signs."""
+    """Amazon S3, or a compatible store, with requests signed by a catalog service."""
 
     sign: Sign | None = field(default=None, repr=False)
 
     has_bulk_delete = False
 
     def authorize(self, request: UnsignedRequest) -> dict[str, str]:
-        """Return the headers of a request as the service signed them."""
+        """Return the headers of a request, signed by the service."""
         if self.sign is None:
             raise StorageError(
-                "Cannot reach S3: its requests are signed by a catalog service, which is not at hand here"
+                "Cannot reach S3: its requests are signed by a catalog service, which is not available in this process"
             )
         scheme = "http" if self.endpoint is not None and not self.endpoint.is_tls else "https"
         query = f"?{request.query}" if request.query else ""
         uri = f"{scheme}://{request.headers['host']}{request.path}{query}"
-        given = {**request.headers, "x-amz-content-sha256": request.body_sha256}
+        headers = {**request.headers, "x-amz-content-sha256": request.body_sha256}
         reply = self.sign(
             {
                 "region": self.region,
                 "uri": uri,
                 "method": request.method,
-                "headers": {name: [value] for name, value in given.items()},
+                "headers": {name: [value] for name, value in headers.items()},
                 "provider": "s3",
             }
         )
         answer = read_object(reply, "the service's signature")
         if not _is_same_place(uri, answer.string("uri")):
-            raise StorageError("Cannot reach S3: the catalog service signed another request than it was asked for")
+            raise StorageError("Cannot reach S3: the catalog service signed another request than the requested one")
         signed = answer.raw("headers", None)
-        found = {
+        signed_headers = {
             str(name).lower(): ", ".join(map(str, values)) if isinstance(values, list) else str(values)
             for name, values in (signed.items() if isinstance(signed, dict) else ())
         }
-        return {**given, **found}
+        return {**headers, **signed_headers}
 
     def without_secrets(self) -> S3Service:
-        """Return the service as it may be shown and pickled: one that is asked as nobody."""
+        """Return the service without its signer, for display and pickling."""
         return S3Service(self.region, self.endpoint, self.is_path_style, is_anonymous=True)
 
     def _secrets(self) -> tuple[str, ...]:
@@ -77,7 +77,7 @@ class SigningService(S3Service):
 
 
 def signed_storage(account: StoreAccount, sign: Sign) -> SchemeStorage:
-    """Return S3 with requests that a service signs; no credentials go with them."""
+    """Return an S3 storage with requests that a service signs; no credentials are sent with them."""
     properties = account.properties
     plain = s3_service({**properties, S3_ANONYMOUS: "true"})
     service = SigningService(
@@ -92,6 +92,10 @@ def signed_storage(account: StoreAccount, sign: Sign) -> SchemeStorage:
     return SchemeStorage(dict.fromkeys(S3_SCHEMES, storage))
 
 
-def _is_same_place(asked: str, signed: str) -> bool:
-    own, other = urlsplit(asked), urlsplit(signed)
-    return (own.scheme, own.netloc, own.path) == (other.scheme, other.netloc, other.path)
+def _is_same_place(requested: str, signed: str) -> bool:
+    requested_parts, signed_parts = urlsplit(requested), urlsplit(signed)
+    return (requested_parts.scheme, requested_parts.netloc, requested_parts.path) == (
+        signed_parts.scheme,
+        signed_parts.netloc,
+        signed_parts.path,
+    )

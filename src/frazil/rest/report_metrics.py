@@ -1,6 +1,6 @@
-"""Reports to a catalog service: what a commit did and what a scan read, told after it, by a thread of its own.
+"""Reports to a catalog service of commits and scans, sent afterwards by a background thread.
 
-A failure is no error. Filters are sent without their values (`expr/sanitize.py`).
+Failures are ignored. Filters are sent without their values (`expr/sanitize.py`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _RENAMED = {"deleted-data-files": "removed-data-files", "deleted-records": "remo
 
 
 def commit_report(loaded: LoadedTable, snapshot: Snapshot) -> dict[str, Any]:
-    """Return what a snapshot did as the protocol's report: the numbers of its summary."""
+    """Return the protocol's report of a snapshot, from its summary."""
     summary: Mapping[str, str] = snapshot.summary or {}
     metrics: dict[str, Any] = {}
     for name in _COUNTS:
@@ -62,7 +62,7 @@ def commit_report(loaded: LoadedTable, snapshot: Snapshot) -> dict[str, Any]:
 
 
 def scan_report(plan: Plan) -> dict[str, Any]:
-    """Return what a plan went through as the protocol's report."""
+    """Return the protocol's report of a plan."""
     data, deletes = plan.data_counts, plan.delete_counts
     counts = {
         "result-data-files": data.kept,
@@ -92,17 +92,17 @@ def scan_report(plan: Plan) -> dict[str, Any]:
 
 
 def _without_values(filter_json: Any) -> Any:
-    """Return a filter in which no literal can be read."""
+    """Return a filter with its literals removed."""
     if isinstance(filter_json, list):
         return [_without_values(child) for child in filter_json]
     if not isinstance(filter_json, dict):
         return filter_json
-    made = {name: _without_values(value) for name, value in filter_json.items() if name not in ("value", "values")}
+    sanitized = {name: _without_values(value) for name, value in filter_json.items() if name not in ("value", "values")}
     if "value" in filter_json:
-        made["value"] = sanitize_literal(filter_json["value"])
+        sanitized["value"] = sanitize_literal(filter_json["value"])
     if "values" in filter_json:
-        made["values"] = sorted({sanitize_literal(child) for child in filter_json["values"]})
-    return made
+        sanitized["values"] = sorted({sanitize_literal(child) for child in filter_json["values"]})
+    return sanitized
 
 
 def _number(text: str | None) -> int | None:
@@ -110,7 +110,7 @@ def _number(text: str | None) -> int | None:
 
 
 class Reporter:
-    """Sends reports one after the other, behind the work; at most some wait, and those beyond are dropped."""
+    """Sends reports one by one in the background; if too many are waiting, further ones are dropped."""
 
     def __init__(self, send: Callable[[Identifier, dict[str, Any]], None], *, most: int = 100) -> None:
         self._send = send
@@ -119,7 +119,7 @@ class Reporter:
         self._pool: ThreadPoolExecutor | None = None
 
     def report(self, table: Identifier, body: dict[str, Any]) -> None:
-        """Have a report sent when its turn comes."""
+        """Queue a report."""
         if not self._room.acquire(blocking=False):
             return
         with self._lock:
@@ -128,7 +128,7 @@ class Reporter:
             self._pool.submit(self._run, table, body)
 
     def close(self) -> None:
-        """Send what waits, then stop."""
+        """Send the queued reports, then stop."""
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None:

@@ -1,20 +1,20 @@
-"""A catalog that is a service, by the REST protocol: names and changes go to it, files are read and written here.
+"""The REST catalog: names and changes are sent to a service, files are read and written by this process.
 
-How a commit goes. The updates are sent, with what must hold for them; the service makes the new metadata, on the state
-it has by then where that meets the requirements. Its answers mean:
+A commit: the updates are sent with their requirements; the service applies them to the state it has by then, if that
+meets the requirements. The meaning of its responses:
 
     200            committed, with the new state
-    404, 409       rejected: the table is gone, or is not as required
+    404, 409       rejected: the table does not exist, or does not meet the requirements
     400, 403, ...  an error: nothing happened
-    500, 502, 503, 504, a lost answer    unknown
+    500, 502, 503, 504, a lost response  unknown
 
-How an unknown outcome is resolved. A request that carries an idempotency key is sent again with it. Else the table is
-loaded. A change whose snapshots are in it, or that it shows already, has happened. One whose requirements it does not
-meet any more did not happen, and cannot: sent late, it would be refused. Else the request is sent again: what it
-requires lets it be made once at most, and a change that requires nothing (of properties, say) may be made twice.
+Resolving an unknown outcome: a request with an idempotency key is sent again with it. Otherwise the table is loaded. If
+it has the change's snapshots, or already shows the change, the change was made. If it no longer meets the requirements,
+the change was not made and cannot be: if it arrived late, it would be refused. Otherwise the request is sent again: its
+requirements ensure that it is made at most once; a change without requirements (of properties, say) may be made twice.
 
-Several tables go to `transactions/commit`, where the service has it, and change together or not at all. A service that
-stages no tables has a new one created first, and changed in a second step.
+Changes of several tables are sent to `transactions/commit`, if the service has it, all or none. If a service does not
+stage tables, a new table is created first and changed in a second step.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ from frazil.spec.table_metadata import TableMetadata
 
 @dataclass(frozen=True, slots=True)
 class SentTables(Unknown[LoadedTable]):
-    """Changes of tables whose answer was lost, with the key they were sent with."""
+    """Changes of tables with a lost response, and their idempotency key."""
 
     changes: tuple[TableChange, ...] = ()
     key: str | None = None
@@ -81,7 +81,7 @@ class SentTables(Unknown[LoadedTable]):
 
 @dataclass(frozen=True, slots=True)
 class SentView(Unknown[LoadedView]):
-    """A change of a view whose answer was lost, with the key it was sent with."""
+    """A change of a view with a lost response, and its idempotency key."""
 
     change: ViewChange | None = None
     key: str | None = None
@@ -96,7 +96,7 @@ class RestCatalog(RestNames):
         updates: Sequence[TableUpdate],
         requirements: Sequence[TableRequirement] = (),
     ) -> Outcome[LoadedTable]:
-        """Change a table from a state of it; from a state that was never written, create the table."""
+        """Change a table from one of its states, or create it from a state that was never written."""
         split_identifier(base.identifier)
         change = TableChange(base, tuple(updates), tuple(requirements))
         if base.metadata_location is None:
@@ -108,7 +108,7 @@ class RestCatalog(RestNames):
         return self._send(_complete(change), self.session.new_key())
 
     def commit_many(self, changes: Sequence[TableChange]) -> Outcome[LoadedTable]:
-        """Change several tables, all or none, where the service can."""
+        """Change several tables, all or none, if the service can."""
         check_distinct(changes)
         if len(changes) == 1:
             return self.commit(changes[0].base, changes[0].updates, changes[0].requirements)
@@ -118,7 +118,7 @@ class RestCatalog(RestNames):
     def commit_view(
         self, base: LoadedView, updates: Sequence[ViewUpdate], requirements: Sequence[ViewRequirement] = ()
     ) -> Outcome[LoadedView]:
-        """Change a view from a state of it; from a state that was never written, create the view."""
+        """Change a view from one of its states, or create it from a state that was never written."""
         split_identifier(base.identifier)
         if base.metadata_location is not None:
             if not updates:
@@ -128,7 +128,7 @@ class RestCatalog(RestNames):
         return self._send_view(change, self.session.new_key())
 
     def resolve_unknown(self, unknown: Unknown[LoadedT]) -> Outcome[LoadedT]:
-        """Find out what a commit of unknown outcome came to; it stays unknown where that cannot be told now."""
+        """Determine the outcome of an unknown commit; it may stay unknown."""
         try:
             if isinstance(unknown, SentTables):
                 return self._resolve_tables(unknown)
@@ -147,14 +147,14 @@ class RestCatalog(RestNames):
         columns: Sequence[str] | None = None,
         case_sensitive: bool = True,
     ) -> Iterator[FileScanTask]:
-        """Yield the files of a scan as the service plans them; a plan that is not read to its end is cancelled."""
+        """Yield the files of a scan as planned by the service; a plan that is not read to the end is cancelled."""
         planner = ScanPlanner(self)
         return planner.plan(loaded, predicate, choice=choice, columns=columns, case_sensitive=case_sensitive)
 
     def loaded_table(
         self, parts: Identifier, result: LoadResult, *, is_staged: bool = False, views: Views = ()
     ) -> LoadedTable:
-        """Return a table as scans and commits start from; its scans are planned by the service, where that wants it."""
+        """Return a table for scans and commits; the service plans its scans if it requires that."""
         loaded = super().loaded_table(parts, result, is_staged=is_staged, views=views)
         if self.wants_reports and not is_staged:
             loaded = replace(loaded, on_plan=ScanReports(self))
@@ -178,7 +178,7 @@ class RestCatalog(RestNames):
             try:
                 result = read_table(answer.reply, format_name(base.identifier))
             except FrazilError as error:
-                # It happened; what the table is now is found by loading it.
+                # The commit happened; the new state is obtained by loading the table.
                 return SentTables(_lost(what, error.message), (Attempt(base, base),), (change,), key)
             loaded = replace(base, metadata=result.metadata, metadata_location=result.metadata_location)
             self.keep_table(loaded, answer)
@@ -187,7 +187,7 @@ class RestCatalog(RestNames):
                 loaded, [update.snapshot.snapshot_id for update in change.updates if isinstance(update, AddSnapshot)]
             )
             return Committed((loaded,))
-        return self._seen_anyway(answer, what, (change,)) or self._refused(answer, what, [change])
+        return self._find_success(answer, what, (change,)) or self._refused(answer, what, [change])
 
     def _send_many(self, changes: tuple[TableChange, ...], key: str | None) -> Outcome[LoadedTable]:
         what = f"commit to {', '.join(format_name(sent.base.identifier) for sent in changes)}"
@@ -202,22 +202,22 @@ class RestCatalog(RestNames):
             self.forget_table(change.base.identifier)
         if answer.reply.is_success:
             try:
-                found = tuple(self.load_table(sent.base.identifier) for sent in changes)
+                reloaded = tuple(self.load_table(sent.base.identifier) for sent in changes)
             except FrazilError as error:
                 attempts = tuple(Attempt(sent.base, sent.base) for sent in changes)
                 return SentTables(_lost(what, error.message), attempts, changes, key)
-            for sent, now in zip(changes, found, strict=True):
+            for sent, now in zip(changes, reloaded, strict=True):
                 warn_of_dropped(now.name, find_dropped_updates(sent.base.metadata, sent.updates, now.metadata))
-            return Committed(found)
-        return self._seen_anyway(answer, what, changes) or self._refused(answer, what, changes)
+            return Committed(reloaded)
+        return self._find_success(answer, what, changes) or self._refused(answer, what, changes)
 
     def _send_view(self, change: ViewChange, key: str | None) -> Outcome[LoadedView]:
         base = change.base
         what = f"change view {format_name(base.identifier)}"
         if base.metadata_location is None:
-            made = change.carry_out(self.storage, now_ms=self.now_ms())
+            created = change.carry_out(self.storage, now_ms=self.now_ms())
             try:
-                return Committed((self.create_staged_view(base.identifier, made.metadata),))
+                return Committed((self.create_staged_view(base.identifier, created.metadata),))
             except AlreadyExistsError as error:
                 return Rejected(error)
             except CommitStateUnknownError as error:
@@ -247,16 +247,16 @@ class RestCatalog(RestNames):
             return Rejected(reason if reason.retryable else CommitConflictError(reason.message))
         if answer.status == 404:
             return Rejected(reason)
-        # What is wrong with the change itself is told better here.
+        # Errors in the change itself are explained better here.
         apply_view_updates(base.metadata, change.updates, now_ms=self.now_ms())
         raise reason
 
-    def _seen_anyway(
+    def _find_success(
         self, answer: Answered, what: str, changes: tuple[TableChange, ...]
     ) -> Outcome[LoadedTable] | None:
-        """Return that changes were made though the last answer is a refusal; None where they were not.
+        """Return the success of changes whose last response is a refusal; None if they were not made.
 
-        A request whose first answer was lost may be refused because it was carried out then: services forget keys.
+        A request whose first response was lost may be refused because it was already carried out: services forget keys.
         """
         if not answer.is_after_doubt or answer.status not in (404, 409):
             return None
@@ -269,12 +269,13 @@ class RestCatalog(RestNames):
         error = refusal(self.session, answer.reply, what, table=first.identifier)
         if answer.status == 409:
             if any(self._holds(change) for change in changes if _snapshots_in(change) > 1):
-                # Nobody came first: some services take one snapshot at a time (Unity), and call it a conflict.
+                # There was no conflict: some services accept only one snapshot per commit (Unity) and report a
+                # conflict.
                 raise UnsupportedError(error.message, hint="Commit each change on its own.")
             is_new = any(change.base.metadata_location is None for change in changes)
             if error.retryable and is_new and len(changes) == 1:
-                taken = self.find_existing(first.identifier)
-                return Rejected(error if taken is None else taken)
+                existing = self.find_existing(first.identifier)
+                return Rejected(error if existing is None else existing)
             if isinstance(error, AlreadyExistsError) and not is_new:
                 return Rejected(CommitConflictError(error.message))
             return Rejected(error)
@@ -286,12 +287,12 @@ class RestCatalog(RestNames):
         raise error
 
     def _holds(self, change: TableChange) -> bool:
-        """Return whether a table is still as a change requires it."""
-        found = self._find(change)
-        if found is None or change.base.metadata_location is None:
-            return found is None and change.base.metadata_location is None
+        """Return whether a table still meets the requirements of a change."""
+        current = self._find(change)
+        if current is None or change.base.metadata_location is None:
+            return current is None and change.base.metadata_location is None
         try:
-            check_requirements(found.metadata, change.requirements)
+            check_requirements(current.metadata, change.requirements)
         except CommitConflictError:
             return False
         return True
@@ -302,26 +303,26 @@ class RestCatalog(RestNames):
     def _create_and_change(self, change: TableChange) -> Outcome[LoadedTable]:
         base = change.base
         try:
-            made = self.create_drafted(base.identifier, base.metadata)
+            created = self.create_drafted(base.identifier, base.metadata)
         except AlreadyExistsError as error:
             return Rejected(error)
         if not change.updates:
-            return Committed((made,))
-        uuid = made.metadata.table_uuid
-        return self.commit(made, change.updates, () if uuid is None else (AssertTableUuid(uuid),))
+            return Committed((created,))
+        uuid = created.metadata.table_uuid
+        return self.commit(created, change.updates, () if uuid is None else (AssertTableUuid(uuid),))
 
-    # Outcomes nobody heard
+    # Unknown outcomes
 
     def _resolve_tables(self, unknown: SentTables) -> Outcome[LoadedTable]:
         if unknown.key is None:
-            found = [self._find(change) for change in unknown.changes]
-            verdict = self._judge(unknown, found)
+            current = [self._find(change) for change in unknown.changes]
+            verdict = self._judge(unknown, current)
             if verdict is not None:
                 return verdict
         changes, key = unknown.changes, unknown.key
         outcome = self._send(changes[0], key) if len(changes) == 1 else self._send_many(changes, key)
         if isinstance(outcome, Rejected):
-            # The refusal may be the answer to its own repetition; a service may have forgotten the key.
+            # The refusal may be caused by the first attempt; a service may have forgotten the key.
             verdict = self._judge(unknown, [self._find(change) for change in changes])
             return outcome if verdict is None else verdict
         return outcome
@@ -333,12 +334,12 @@ class RestCatalog(RestNames):
         except TableNotFoundError:
             return None
 
-    def _judge(self, unknown: SentTables, found: Sequence[LoadedTable | None]) -> Outcome[LoadedTable] | None:
-        """Return what loaded tables say of changes; None where the changes may be sent again."""
-        pairs = list(zip(unknown.changes, found, strict=True))
+    def _judge(self, unknown: SentTables, current: Sequence[LoadedTable | None]) -> Outcome[LoadedTable] | None:
+        """Return the outcome of changes, judged by the loaded tables; None if the changes may be sent again."""
+        pairs = list(zip(unknown.changes, current, strict=True))
         if any(loaded_now is not None and _is_in(change, loaded_now.metadata) for change, loaded_now in pairs):
-            # They change together, so one answer is the answer for all.
-            return Committed(tuple(loaded_now for loaded_now in found if loaded_now is not None))
+            # The tables change together, so one verdict holds for all.
+            return Committed(tuple(loaded_now for loaded_now in current if loaded_now is not None))
         for change, loaded in pairs:
             is_new = change.base.metadata_location is None
             if loaded is None:
@@ -361,34 +362,34 @@ class RestCatalog(RestNames):
             if isinstance(outcome, Rejected) and self._shows(change):
                 return Committed((self.load_view(change.base.identifier),))
             return outcome
-        found: LoadedView | None = None
+        current: LoadedView | None = None
         try:
-            found = self.load_view(change.base.identifier)
+            current = self.load_view(change.base.identifier)
         except ViewNotFoundError:
             if change.base.metadata_location is not None:
                 return unknown
-        if found is None:
+        if current is None:
             return self._send_view(change, unknown.key)
         if change.base.metadata_location is None:
-            made = change.carry_out(self.storage, now_ms=self.now_ms()).metadata
-            is_ours = made.current_version.same_definition(found.metadata.current_version)
-            return Committed((found,)) if is_ours else Rejected(view_exists(change.base.identifier))
-        if found.metadata.view_uuid.lower() != change.base.metadata.view_uuid.lower():
+            created = change.carry_out(self.storage, now_ms=self.now_ms()).metadata
+            is_own = created.current_version.same_definition(current.metadata.current_version)
+            return Committed((current,)) if is_own else Rejected(view_exists(change.base.identifier))
+        if current.metadata.view_uuid.lower() != change.base.metadata.view_uuid.lower():
             return unknown
-        return Committed((found,)) if self._shows(change, found) else self._send_view(change, unknown.key)
+        return Committed((current,)) if self._shows(change, current) else self._send_view(change, unknown.key)
 
-    def _shows(self, change: ViewChange, found: LoadedView | None = None) -> bool:
-        """Return whether a view is as a change would make it."""
+    def _shows(self, change: ViewChange, current: LoadedView | None = None) -> bool:
+        """Return whether a view already shows a change."""
         try:
-            seen = (self.load_view(change.base.identifier) if found is None else found).metadata
-            is_same = seen.view_uuid.lower() == change.base.metadata.view_uuid.lower()
-            return is_same and apply_view_updates(seen, change.updates, now_ms=self.now_ms()) is seen
+            metadata = (self.load_view(change.base.identifier) if current is None else current).metadata
+            is_same = metadata.view_uuid.lower() == change.base.metadata.view_uuid.lower()
+            return is_same and apply_view_updates(metadata, change.updates, now_ms=self.now_ms()) is metadata
         except FrazilError:
             return False
 
 
 def change_json(change: TableChange) -> dict[str, Any]:
-    """Return a change as requests have it."""
+    """Return a change as JSON for a request."""
     return {
         "identifier": identifier_json(change.base.identifier),
         "requirements": [encode_requirement(requirement) for requirement in change.requirements],
@@ -397,7 +398,7 @@ def change_json(change: TableChange) -> dict[str, Any]:
 
 
 def _with_one_set(updates: tuple[TableUpdate, ...]) -> tuple[TableUpdate, ...]:
-    """Return updates that set properties once: some services take no more (Nessie)."""
+    """Merge several property updates into one: some services accept only one (Nessie)."""
     sets = [update for update in updates if isinstance(update, SetProperties)]
     if len(sets) < 2 or any(isinstance(update, RemoveProperties) for update in updates):
         return updates
@@ -408,11 +409,11 @@ def _with_one_set(updates: tuple[TableUpdate, ...]) -> tuple[TableUpdate, ...]:
 
 
 def _complete(change: TableChange) -> TableChange:
-    """Return a change as it is sent: it adds only what is new, and that of a new table makes the table first."""
+    """Return a change in the form to send: it adds only new objects, and creates a new table first."""
     updates = explicit_updates(change.base.metadata, change.updates)
     uuid = change.base.metadata.table_uuid
     if change.base.metadata_location is not None:
-        # Whatever the change relies on, another table of the name is not meant.
+        # Whatever the change relies on, another table of that name must not be changed.
         same = () if uuid is None else (AssertTableUuid(uuid),)
         return TableChange(change.base, updates, tuple(dict.fromkeys((*same, *change.requirements))))
     return TableChange(change.base, (*creation_updates(change.base.metadata), *updates), (AssertCreate(),))
@@ -422,23 +423,23 @@ def _snapshots_in(change: TableChange) -> int:
     return sum(isinstance(update, AddSnapshot) for update in change.updates)
 
 
-def _is_same(base: TableMetadata, found: TableMetadata) -> bool:
-    return base.table_uuid is None or (found.table_uuid or "").lower() == base.table_uuid.lower()
+def _is_same(base: TableMetadata, current: TableMetadata) -> bool:
+    return base.table_uuid is None or (current.table_uuid or "").lower() == base.table_uuid.lower()
 
 
-def _is_in(change: TableChange, found: TableMetadata) -> bool:
-    """Return whether a table shows that a change was made."""
-    if not _is_same(change.base.metadata, found):
+def _is_in(change: TableChange, current: TableMetadata) -> bool:
+    """Return whether a table already shows a change."""
+    if not _is_same(change.base.metadata, current):
         return False
     if change.base.metadata_location is None:
         return True
     added = [update.snapshot for update in change.updates if isinstance(update, AddSnapshot)]
     if added:
-        heads = found.snapshots.heads
+        heads = current.snapshots.heads
         ids, parents = {head.snapshot_id for head in heads}, {head.parent_snapshot_id for head in heads}
         return all(snapshot.snapshot_id in ids or snapshot.snapshot_id in parents for snapshot in added)
     try:
-        return apply_updates(found, change.updates, now_ms=found.last_updated_ms) is found
+        return apply_updates(current, change.updates, now_ms=current.last_updated_ms) is current
     except FrazilError:
         return False
 
@@ -449,5 +450,5 @@ def _gone(base: LoadedTable) -> TableNotFoundError:
 
 def _lost(what: str, reason: str) -> CommitStateUnknownError:
     return CommitStateUnknownError(
-        f"Cannot tell whether the service did {what}: {reason}", hint="Files written for it must stay."
+        f"Cannot tell whether the service did {what}: {reason}", hint="Do not delete the files written for it."
     )

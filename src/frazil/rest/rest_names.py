@@ -1,7 +1,7 @@
-"""The names of a catalog service, by the REST protocol: namespaces, tables and views, made, found, listed and dropped.
+"""The names of a catalog service, by the REST protocol: creates, loads, lists and drops namespaces, tables and views.
 
-`rest/rest_catalog.py` adds commits. Locations of tables are the service's to choose, so are the credentials for their
-files (`rest/table_storage.py`). Services differ: what one has not is asked for in another way where there is one.
+`rest/rest_catalog.py` adds commits. The service chooses the locations of tables, and vends credentials for their files
+(`rest/table_storage.py`). Services differ: if one lacks an operation, an equivalent one is used if possible.
 """
 
 from __future__ import annotations
@@ -60,50 +60,50 @@ class RestNames(AskedCatalog):
     # Namespaces
 
     def create_namespace(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> None:
-        """Create a namespace, and those above it that are missing; of all who try, one succeeds at most."""
+        """Create a namespace and its missing parents; at most one concurrent caller succeeds."""
         parts = check_namespace(namespace)
         body = {"namespace": list(parts), "properties": dict(properties or {})}
         answer = self.ask("POST", self.service.namespaces, body=body, what=f"create namespace {format_name(parts)}")
-        # Some services want those above first, and say so by either.
+        # Some services require the parents first, and report that by either status.
         if answer.status in (404, 409) and len(parts) > 1 and not self.namespace_exists(parts[:-1]):
             self.create_namespace(parts[:-1])
             answer = self.ask("POST", self.service.namespaces, body=body, what=f"create namespace {format_name(parts)}")
         self.check(answer, f"create namespace {format_name(parts)}", namespace=parts)
 
     def drop_namespace(self, namespace: Namespace) -> None:
-        """Drop a namespace that holds nothing."""
+        """Drop an empty namespace."""
         parts = check_namespace(namespace)
         what = f"drop namespace {format_name(parts)}"
         answer = self.ask("DELETE", self.service.namespace(parts), what=what)
         if answer.status == 404 and answer.is_after_doubt:
             return
         if answer.status == 409:
-            # Nothing else is in the way of it, whatever type the service gives.
+            # Nothing else can prevent it, whatever error type the service sends.
             raise NamespaceNotEmptyError(
-                f"Cannot {what}: {self.session.explain(answer.reply)}", hint="Drop what is in it first."
+                f"Cannot {what}: {self.session.explain(answer.reply)}", hint="Drop its contents first."
             )
         self.check(answer, what, namespace=parts)
 
     def namespace_exists(self, namespace: Namespace) -> bool:
-        """Return whether there is a namespace."""
+        """Return whether a namespace exists."""
         parts = check_namespace(namespace)
         try:
             what = f"find namespace {format_name(parts)}"
             return self._exists(has.NAMESPACE_EXISTS, self.service.namespace(parts), what)
         except InvalidRequestError:
-            # To a service whose namespaces have one level, others are no names (Glue).
+            # For a service whose namespaces have one level, others are invalid names (Glue).
             if len(parts) > 1:
                 return False
             raise
 
     def list_namespaces(self, parent: Namespace = ()) -> tuple[Namespace, ...]:
-        """Return the namespaces directly below another, or the topmost, in order."""
+        """Return the child namespaces of a namespace, or the top-level ones, in order."""
         parts = check_namespace(parent, may_be_root=True)
         query = {"parent": self.service.parent_text(parts)} if parts else {}
         what = f"list namespaces of {format_name(parts) or 'the catalog'}"
-        found = self._pages(self.service.namespaces, "namespaces", query, what, parts)
-        named = {read_parts(name) for name in found}
-        return tuple(sorted(name for name in named if len(name) == len(parts) + 1))
+        items = self._pages(self.service.namespaces, "namespaces", query, what, parts)
+        namespaces = {read_parts(name) for name in items}
+        return tuple(sorted(name for name in namespaces if len(name) == len(parts) + 1))
 
     def load_namespace_properties(self, namespace: Namespace) -> dict[str, str]:
         """Return a namespace's properties."""
@@ -111,28 +111,28 @@ class RestNames(AskedCatalog):
         what = f"load namespace {format_name(parts)}"
         answer = self.ask("GET", self.service.namespace(parts), what=what)
         self.check(answer, what, namespace=parts)
-        found = read_object(answer.reply, what).raw("properties", None)
-        return {str(name): str(value) for name, value in found.items()} if isinstance(found, dict) else {}
+        properties = read_object(answer.reply, what).raw("properties", None)
+        return {str(name): str(value) for name, value in properties.items()} if isinstance(properties, dict) else {}
 
     def update_namespace_properties(
         self, namespace: Namespace, updates: Mapping[str, str] | None = None, removals: Iterable[str] = ()
     ) -> None:
         """Set and remove properties in one step."""
         parts = check_namespace(namespace)
-        gone = sorted(set(removals))
-        both = set(gone) & set(updates or {})
+        removed = sorted(set(removals))
+        both = set(removed) & set(updates or {})
         if both:
             raise InvalidRequestError(
                 f"Cannot change the properties of {format_name(parts)}: {min(both)!r} is both set and removed"
             )
         what = f"change namespace {format_name(parts)}"
         self.service.check(has.UPDATE_NAMESPACE, what)
-        body = {"removals": gone, "updates": dict(updates or {})}
+        body = {"removals": removed, "updates": dict(updates or {})}
         try:
             answer = self.ask("POST", f"{self.service.namespace(parts)}/properties", body=body, what=what)
         except CommitStateUnknownError:
-            found = self.load_namespace_properties(parts)
-            if found == {**found, **(updates or {})} and not set(gone) & found.keys():
+            current = self.load_namespace_properties(parts)
+            if current == {**current, **(updates or {})} and not set(removed) & current.keys():
                 return
             raise
         self.check(answer, what, namespace=parts)
@@ -150,7 +150,7 @@ class RestNames(AskedCatalog):
         return self.load_table_for(identifier, ())
 
     def load_table_for(self, identifier: Identifier, views: Sequence[Identifier]) -> LoadedTable:
-        """Return the current state of a table that is read through views: the service is told which."""
+        """Return the current state of a table read through views, which the service is informed of."""
         split_identifier(identifier)
         parts, readers = tuple(identifier), tuple(views)
         what = f"load table {format_name(parts)}"
@@ -166,7 +166,7 @@ class RestNames(AskedCatalog):
         return loaded
 
     def table_exists(self, identifier: Identifier) -> bool:
-        """Return whether there is a table of that name."""
+        """Return whether a table exists."""
         split_identifier(identifier)
         url = self.service.table(tuple(identifier))
         return self._exists(has.TABLE_EXISTS, url, f"find table {format_name(identifier)}")
@@ -174,10 +174,11 @@ class RestNames(AskedCatalog):
     def drop_table(
         self, identifier: Identifier, *, purge: Purge | None = None, delete_roots: Sequence[str] = ()
     ) -> PurgeReport:
-        """Take a table's name away; with `purge`, by it delete the files that are its own and nobody else's.
+        """Remove a table's name; with `purge`, also delete the files that belong to it alone, by calling `purge`.
 
-        A service is not asked to delete: some delete whatever metadata names, wherever it is, and whoever wrote the
-        metadata chose that. `rest.service-purges` says that this one is trusted with it, and with what it keeps.
+        The service is not asked to delete: some delete whatever the metadata names, anywhere, and its author chose
+        that.
+        The property `rest.service-purges` declares that this service, and its metadata, can be trusted with purges.
         """
         split_identifier(identifier)
         parts = tuple(identifier)
@@ -191,8 +192,9 @@ class RestNames(AskedCatalog):
             return NOTHING_PURGED
         if isinstance(loaded.storage, VendedStorage) and loaded.storage.is_signed:
             raise UnsupportedError(
-                f"Cannot purge table {format_name(parts)}: the service signs for its files, and not once it is dropped",
-                hint=f"Drop it without purge; or set {names.SERVICE_PURGES}, if the service may be trusted with it.",
+                f"Cannot purge table {format_name(parts)}: "
+                "the service signs requests for its files, but not after it is dropped",
+                hint=f"Drop it without purge; or set {names.SERVICE_PURGES} if you trust the service with purges.",
             )
         owned = owned_folders(self, loaded, delete_roots)
         owned.check_folders("purge table")
@@ -204,17 +206,17 @@ class RestNames(AskedCatalog):
         query = {"purgeRequested": "true" if is_purge else "false"}
         answer = self.ask("DELETE", self.service.table(parts), query=query, what=what)
         self._cache.forget(parts)
-        said = self.session.explain(answer.reply)
-        if answer.status == 400 and not is_purge and "purge" in said.lower():
+        reason = self.session.explain(answer.reply)
+        if answer.status == 400 and not is_purge and "purge" in reason.lower():
             raise UnsupportedError(
-                f"Cannot {what}: {said}",
-                hint=f"Set {names.SERVICE_PURGES}, and drop it with purge: its files go with it there.",
+                f"Cannot {what}: {reason}",
+                hint=f"Set {names.SERVICE_PURGES} and drop it with purge; the service then deletes its files.",
             )
         if not (answer.status == 404 and answer.is_after_doubt):
             self.check(answer, what, table=parts)
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
-        """Give a table another name; its files stay where they are."""
+        """Rename a table; its files stay where they are."""
         for identifier in (source, target):
             split_identifier(identifier)
         self.service.check(has.RENAME_TABLE, f"rename table {format_name(source)}")
@@ -224,7 +226,7 @@ class RestNames(AskedCatalog):
     def register_table(
         self, identifier: Identifier, metadata_location: str, *, may_replace: bool = False
     ) -> LoadedTable:
-        """Give a name to a table whose metadata file exists; with `may_replace`, one that a table has already."""
+        """Register an existing metadata file under a name; `may_replace` allows a name that is already a table's."""
         namespace, name = split_identifier(identifier)
         parts = (*namespace, name)
         what = f"register table {format_name(parts)}"
@@ -236,19 +238,19 @@ class RestNames(AskedCatalog):
         try:
             answer = self.ask("POST", url, body=body, headers=self.access.header, what=what)
         except CommitStateUnknownError:
-            if (found := self._find_at(parts, metadata_location)) is not None:
-                return found
+            if (registered := self._find_at(parts, metadata_location)) is not None:
+                return registered
             raise
         is_doubtful = answer.status == 409 and answer.is_after_doubt
-        if is_doubtful and (found := self._find_at(parts, metadata_location)) is not None:
-            return found
+        if is_doubtful and (registered := self._find_at(parts, metadata_location)) is not None:
+            return registered
         if answer.status == 404:
             self._check_namespace(namespace)
         self.check(answer, what, table=parts)
         return self.loaded_table(parts, read_table(answer.reply, format_name(parts)))
 
     def unregister_table(self, identifier: Identifier, *, expected_location: str | None = None) -> LoadedTable:
-        """Take a table's name away and return its last state."""
+        """Remove a table's name and return its last state."""
         split_identifier(identifier)
         parts = tuple(identifier)
         what = f"unregister table {format_name(parts)}"
@@ -267,7 +269,7 @@ class RestNames(AskedCatalog):
     # Views
 
     def list_views(self, namespace: Namespace) -> tuple[Identifier, ...]:
-        """Return the views of a namespace, in order; of a service without views, none."""
+        """Return the views of a namespace, in order; empty for a service without views."""
         parts = check_namespace(namespace)
         if not self.service.has(has.LIST_VIEWS):
             self._check_namespace(parts)
@@ -279,7 +281,7 @@ class RestNames(AskedCatalog):
         return self.load_view_for(identifier, ())
 
     def load_view_for(self, identifier: Identifier, views: Sequence[Identifier]) -> LoadedView:
-        """Return the current state of a view that is read through others: the service is told which."""
+        """Return the current state of a view read through others, which the service is informed of."""
         split_identifier(identifier)
         parts = tuple(identifier)
         if not self.service.has(has.LOAD_VIEW):
@@ -290,7 +292,7 @@ class RestNames(AskedCatalog):
         return self.loaded_view(parts, answer)
 
     def view_exists(self, identifier: Identifier) -> bool:
-        """Return whether there is a view of that name."""
+        """Return whether a view exists."""
         split_identifier(identifier)
         if not self.service.has(has.LOAD_VIEW):
             return False
@@ -298,7 +300,7 @@ class RestNames(AskedCatalog):
         return self._exists(has.VIEW_EXISTS, self.service.view(tuple(identifier)), what)
 
     def drop_view(self, identifier: Identifier) -> None:
-        """Take a view's name away; its metadata files stay."""
+        """Remove a view's name; its metadata files stay."""
         split_identifier(identifier)
         parts = tuple(identifier)
         if not self.service.has(has.DROP_VIEW):
@@ -309,14 +311,14 @@ class RestNames(AskedCatalog):
             self.check(answer, what, view=parts)
 
     def rename_view(self, source: Identifier, target: Identifier) -> None:
-        """Give a view another name."""
+        """Rename a view."""
         for identifier in (source, target):
             split_identifier(identifier)
         self.service.check(has.RENAME_VIEW, f"rename view {format_name(source)}")
         self._rename("views", tuple(source), tuple(target))
 
     def register_view(self, identifier: Identifier, metadata_location: str) -> LoadedView:
-        """Give a name to a view whose metadata file exists."""
+        """Register an existing metadata file of a view under a name."""
         namespace, name = split_identifier(identifier)
         parts = (*namespace, name)
         what = f"register view {format_name(parts)}"
@@ -328,7 +330,7 @@ class RestNames(AskedCatalog):
         self.check(answer, what, view=parts)
         return self.loaded_view(parts, answer)
 
-    # What is new
+    # New tables and views
 
     def stage_table(
         self,
@@ -341,9 +343,9 @@ class RestNames(AskedCatalog):
         properties: Mapping[str, str] | None = None,
         format_version: int = DEFAULT,
     ) -> LoadedTable:
-        """Return the first state of a new table, as the service stages it; nothing is written.
+        """Return the initial state of a new table, as staged by the service; nothing is written.
 
-        A service that stages nothing has the table made when it is committed, and changed in a second step.
+        If the service does not stage tables, the table is created at the commit, and changed in a second step.
         """
         namespace, name = split_identifier(identifier)
         parts = (*namespace, name)
@@ -359,12 +361,12 @@ class RestNames(AskedCatalog):
         own_location = self.new_location(parts, location)
         if own_location == NO_PLACE:
             raise UnsupportedError(
-                f"Cannot create {format_name(parts)} together with its rows: the service stages no tables, and does "
-                "not say where this one's files belong",
-                hint="Create the table first, then write to it; or give a location.",
+                f"Cannot create {format_name(parts)} together with its rows: the service does not "
+                "stage tables and does not tell where its files belong",
+                hint="Create the table first, then write to it; or pass a location.",
             )
-        made = self._draft(schema, spec, sort_order, own_location, properties, format_version)
-        return LoadedTable(parts, made, None, self.storage)
+        metadata = self._draft(schema, spec, sort_order, own_location, properties, format_version)
+        return LoadedTable(parts, metadata, None, self.storage)
 
     def create_table(
         self,
@@ -377,14 +379,14 @@ class RestNames(AskedCatalog):
         properties: Mapping[str, str] | None = None,
         format_version: int = DEFAULT,
     ) -> LoadedTable:
-        """Create an empty table; of all who create one name, one succeeds at most."""
+        """Create an empty table; at most one concurrent caller succeeds."""
         namespace, name = split_identifier(identifier)
         parts = (*namespace, name)
         drafted = self._draft(schema, spec, sort_order, location, properties, format_version)
         return self._create(parts, drafted, location, is_staged=False)
 
     def create_drafted(self, parts: Identifier, metadata: TableMetadata) -> LoadedTable:
-        """Create the empty table that a staged state describes."""
+        """Create the empty table described by a staged state."""
         location = None if metadata.location == NO_PLACE else metadata.location
         return self._create(parts, metadata, location, is_staged=False)
 
@@ -397,12 +399,12 @@ class RestNames(AskedCatalog):
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> LoadedView:
-        """Return the first state of a new view, to be created by `commit_view`; writes nothing."""
+        """Return the initial state of a new view, to be created by `commit_view`; writes nothing."""
         self.service.check(has.CREATE_VIEW, f"create view {format_name(identifier)}")
         return super().stage_view(identifier, schema, version, location=location, properties=properties)
 
     def create_staged_view(self, parts: Identifier, metadata: ViewMetadata) -> LoadedView:
-        """Create the view that a staged state describes."""
+        """Create the view described by a staged state."""
         what = f"create view {format_name(parts)}"
         version = metadata.current_version
         body: dict[str, Any] = {
@@ -420,13 +422,13 @@ class RestNames(AskedCatalog):
         return self.loaded_view(parts, answer)
 
     def find_existing(self, identifier: Identifier) -> AlreadyExistsError | None:
-        """Return the error that says what has a name; None where it is free."""
+        """Return the error that describes the current holder of a name, or None if the name is free."""
         if self.table_exists(identifier):
             return table_exists(identifier)
         return view_exists(identifier) if self.view_exists(identifier) else None
 
     def new_location(self, identifier: Identifier, location: str | None) -> str:
-        """Return the location asked for; else one in the namespace's, or a sign that the service is to choose."""
+        """Return the requested location, one in the namespace's, or a placeholder for the service to choose."""
         if location is not None:
             return location
         namespace, name = split_identifier(identifier)
@@ -434,7 +436,7 @@ class RestNames(AskedCatalog):
         return NO_PLACE if own_location is None else f"{own_location.rstrip('/')}/{name}"
 
     def other_pointers(self, identifier: Identifier) -> Iterable[tuple[Identifier, str]]:
-        """Return the metadata files of all other tables; each is loaded for it, since nothing less tells."""
+        """Return the metadata files of all other tables; each table is loaded, since there is no cheaper way."""
         for table in self.all_tables():
             if table == tuple(identifier):
                 continue
@@ -484,7 +486,7 @@ class RestNames(AskedCatalog):
         url = f"{self.service.namespace(parts[:-1])}/tables"
         answer = self.ask("POST", url, body=body, headers=self.access.header, what=what)
         if answer.status == 400 and location is None and "location" in self.session.explain(answer.reply).lower():
-            # Some services want to be told where.
+            # Some services require a location.
             own_location = self.new_location(parts, None)
             if own_location != NO_PLACE:
                 body = {**body, "location": own_location}
@@ -515,19 +517,19 @@ class RestNames(AskedCatalog):
             raise table_not_found(source) if is_table else view_not_found(source)
         if answer.status == 409:
             if source == target:
-                # Some services refuse what changes nothing.
+                # Some services refuse a rename that changes nothing.
                 return
             raise self.find_existing(target) or table_exists(target)
         self.check(answer, what, table=source if is_table else None, view=None if is_table else source)
 
     def _find_at(self, parts: Identifier, metadata_location: str) -> LoadedTable | None:
-        """Return a table if it has a metadata file."""
+        """Return a table if it is at the given metadata file, else None."""
         self._cache.forget(parts)
         try:
-            found = self.load_table(parts)
+            loaded = self.load_table(parts)
         except TableNotFoundError:
             return None
-        return found if found.metadata_location == metadata_location else None
+        return loaded if loaded.metadata_location == metadata_location else None
 
     def _check_namespace(self, namespace: Namespace) -> None:
         if not self.namespace_exists(namespace):

@@ -1,11 +1,12 @@
-"""Scans that a catalog service plans: asked for, waited for, fetched in parts, and given up where nobody reads on.
+"""Scans planned by a catalog service: requested, polled, fetched in parts, and cancelled if not read to the end.
 
-A service answers at once with the files, or with an id to ask by: then it is asked again after a second, and after
-twice as long each time, up to `rest-scan-planning.poll-timeout-ms`. A large plan comes as tasks, each fetched when it
-is needed. A plan that is not read to its end is cancelled.
+A service responds either with the files or with a plan ID: then it is polled after a second, and with doubled pauses
+after that, up to `rest-scan-planning.poll-timeout-ms`. A large plan comes as tasks, each fetched when needed. A plan
+that
+is not read to its end is cancelled.
 
-What a service does not tell is the sequence number of a file: `_last_updated_sequence_number` of rows that never
-changed cannot be read from such tasks.
+Services do not send the sequence number of files, so `_last_updated_sequence_number` of unchanged rows cannot be read
+from such tasks.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from frazil.spec.types import StructType
 from frazil.storage.base import Storage
 
 StorageFor = Callable[..., Storage]
-"""Makes the storage of a plan, of its `plan_id` and the `keys` that came with it."""
+"""Creates the storage of a plan from its `plan_id` and the `keys` vended with it."""
 _CONTENTS: Final = {
     "data": FileContent.DATA,
     "position-deletes": FileContent.POSITION_DELETES,
@@ -53,18 +54,18 @@ _MAX_TASKS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Scan:
-    """What is planned, and what answers are read by."""
+    """The scan that is planned, and the context for parsing responses."""
 
     loaded: LoadedTable
     schema: Schema
     predicate: Predicate
     types: dict[int, tuple[PartitionSpec, StructType]]
     storage: Storage | None = None
-    """What the files are read by, where the service gave keys with the plan."""
+    """The storage for reading the files, if the service vended keys with the plan."""
 
 
 class ScanPlanner:
-    """Has scans of one service's tables planned there."""
+    """Plans scans of a service's tables on the service."""
 
     def __init__(
         self,
@@ -88,7 +89,7 @@ class ScanPlanner:
         columns: Sequence[str] | None = None,
         case_sensitive: bool = True,
     ) -> Iterator[FileScanTask]:
-        """Yield the files of a scan as the service plans them; what is wrong with the request is said at once."""
+        """Yield the files of a scan as planned by the service; an invalid request is refused at once."""
         what = f"plan a scan of {format_name(loaded.identifier)}"
         self._catalog.service.check(has.PLAN, what)
         snapshot, schema = choose_snapshot(loaded.metadata, choice)
@@ -129,7 +130,7 @@ class ScanPlanner:
             is_over = True
         finally:
             if not is_over and plan_url is not None and self._catalog.service.has(has.CANCEL_PLAN):
-                # Nobody waits for it: whether the service heard makes no difference here.
+                # Nobody waits for the plan, so it does not matter whether the service receives this.
                 with contextlib.suppress(FrazilError):
                     self._catalog.ask("DELETE", plan_url, what=f"cancel to {what}")
 
@@ -143,13 +144,13 @@ class ScanPlanner:
             if status != "submitted":
                 error = answer.raw("error", None)
                 message = error.get("message") if isinstance(error, dict) else None
-                said = message if isinstance(message, str) else f"its status is {str(status)[:40]!r}"
-                raise ServiceError(f"Cannot {what}: {said}")
+                reason = message if isinstance(message, str) else f"its status is {str(status)[:40]!r}"
+                raise ServiceError(f"Cannot {what}: {reason}")
             if plan_url is None:
-                raise ServiceError(f"Cannot {what}: the service gives no id to ask for the plan by")
+                raise ServiceError(f"Cannot {what}: the response has no plan ID")
             if (self._monotonic() - started) * 1000 + wait_s * 1000 > timeout_ms:
                 raise ServiceError(
-                    f"Cannot {what}: the service has not planned it within {timeout_ms} ms",
+                    f"Cannot {what}: the service did not finish planning within {timeout_ms} ms",
                     hint=f"Raise {names.PLANNING_TIMEOUT_MS}.",
                 )
             self._sleep(wait_s)
@@ -157,15 +158,15 @@ class ScanPlanner:
             answer = self._ask("GET", plan_url, what, scan)
 
     def _ask(self, method: str, url: str, what: str, scan: _Scan, body: Any = None) -> JsonObject:
-        # Planned twice, it is planned; nothing else comes of it.
+        # Planning twice has no side effects.
         session = self._catalog.access.session_of(scan.loaded.identifier, scan.loaded.referenced_by)
         answer = session.send(method, url, body=body, headers=self._catalog.access.header, is_question=True)
         self._catalog.check(answer, what, table=scan.loaded.identifier)
-        return read_object(answer.reply, f"the answer to {what}")
+        return read_object(answer.reply, f"the response to {what}")
 
 
 class TablePlanner:
-    """Has a service plan the scans of its tables. What is pickled is nothing: elsewhere, scans are planned there."""
+    """Plans the scans of a service's tables on the service. A pickled copy plans locally."""
 
     def __init__(self, catalog: RestNames, storage_for: StorageFor) -> None:
         self._planner = ScanPlanner(catalog, storage_for)
@@ -179,7 +180,7 @@ class TablePlanner:
 
 
 class ScanReports:
-    """Tells a service of the scans of its tables that are planned here. Nothing of it is pickled."""
+    """Reports locally planned scans of a service's tables to the service. Pickles as nothing."""
 
     def __init__(self, catalog: RestNames) -> None:
         self._catalog = catalog
@@ -188,7 +189,7 @@ class ScanReports:
         return _no_planner, ()
 
     def __call__(self, plan: Plan) -> None:
-        """Have a report of a plan sent; whatever goes wrong with it, the scan goes on."""
+        """Queue a report of a plan; errors do not affect the scan."""
         with contextlib.suppress(Exception):
             self._catalog.report_scan(plan)
 
@@ -198,8 +199,8 @@ def _no_planner() -> None:
 
 
 def _texts(answer: JsonObject, field: str) -> list[str]:
-    found = answer.raw(field, None)
-    return [item for item in found if isinstance(item, str)] if isinstance(found, list) else []
+    value = answer.raw(field, None)
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def _read_tasks(answer: JsonObject, scan: _Scan, what: str) -> Iterator[FileScanTask]:
@@ -209,14 +210,14 @@ def _read_tasks(answer: JsonObject, scan: _Scan, what: str) -> Iterator[FileScan
             yield _task(item, scan, deletes)
     except (CorruptTableError, InvalidRequestError, IndexError, TypeError) as error:
         reason = error.message if isinstance(error, FrazilError) else type(error).__name__
-        raise ServiceError(f"Cannot {what}: the service's answer is not as the protocol says ({reason})") from error
+        raise ServiceError(f"Cannot {what}: the response violates the protocol ({reason})") from error
 
 
 def _task(task: JsonObject, scan: _Scan, deletes: Sequence[DeleteTask]) -> FileScanTask:
     chosen = []
     for index in task.int32s("delete-file-references", ()):
         if not 0 <= index < len(deletes):
-            raise task.fail(f"there is no delete file {index}", field="delete-file-references")
+            raise task.fail(f"delete file {index} does not exist", field="delete-file-references")
         chosen.append(deletes[index])
     residual = scan.predicate
     if "residual-filter" in task:
@@ -228,7 +229,7 @@ def _file(file: JsonObject, scan: _Scan) -> DataFile:
     content = _CONTENTS.get(file.string("content").lower().replace("_", "-"))
     spec_id = file.int32("spec-id")
     if content is None or spec_id not in scan.types:
-        raise file.fail("it is of a content or a partition spec that the table does not have")
+        raise file.fail("its content type or partition spec does not exist in the table")
     fields = scan.types[spec_id][1].fields
     values = file.list("partition")
     if len(values) != len(fields):
@@ -263,9 +264,9 @@ def _bytes(text: str | None) -> bytes | None:
         raise CorruptTableError("Cannot read key-metadata: it is not hexadecimal", heading=HEADING) from error
 
 
-def _optional(found: Any) -> tuple[int, ...] | None:
-    if found is None:
+def _optional(value: Any) -> tuple[int, ...] | None:
+    if value is None:
         return None
-    if not isinstance(found, list) or not all(isinstance(item, int) and not isinstance(item, bool) for item in found):
-        raise CorruptTableError("Cannot read a list of numbers: it is none", heading=HEADING)
-    return tuple(found)
+    if not isinstance(value, list) or not all(isinstance(item, int) and not isinstance(item, bool) for item in value):
+        raise CorruptTableError("Cannot read a list of numbers: the value is not one", heading=HEADING)
+    return tuple(value)

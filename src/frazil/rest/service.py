@@ -1,7 +1,8 @@
-"""What a service says about itself: its configuration, which operations it has, and the paths they are at.
+"""The configuration of a service: its operations, and their paths.
 
-`GET /v1/config` comes first. Its overrides may name another address and a prefix; `endpoints` lists the operations, and
-a service that lists none has the old ones: namespaces, tables, register, rename, metrics and commits of several tables.
+`GET /v1/config` is requested first. Its overrides may name another address and a prefix; `endpoints` lists the
+operations. A service that lists none has the oldest ones: namespaces, tables, register, rename, metrics and commits of
+several tables.
 """
 
 from __future__ import annotations
@@ -62,13 +63,13 @@ _VIEWS: Final = frozenset({LIST_VIEWS, LOAD_VIEW, CREATE_VIEW, REPLACE_VIEW, DRO
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Where a service is, and what it has."""
+    """The address and the operations of a service."""
 
     base: str
-    """The address, without a slash at its end."""
+    """The address, without a trailing slash."""
     prefix: str
     separator: str
-    """What stands between the parts of a namespace, escaped as in a path."""
+    """The separator of namespace parts, escaped for a path."""
     endpoints: frozenset[str]
 
     def has(self, endpoint: str) -> bool:
@@ -78,7 +79,7 @@ class Service:
     def check(self, endpoint: str, what: str) -> None:
         """Refuse an operation that the service does not have."""
         if endpoint not in self.endpoints:
-            raise UnsupportedError(f"Cannot {what}: the catalog service at {self.base} has no such operation")
+            raise UnsupportedError(f"Cannot {what}: the catalog service at {self.base} does not have this operation")
 
     @property
     def root(self) -> str:
@@ -103,40 +104,42 @@ class Service:
         return f"{self.namespace(identifier[:-1])}/views/{escape(identifier[-1])}"
 
     def parent_text(self, namespace: Namespace) -> str:
-        """Return a namespace as one text, as queries have it."""
+        """Return a namespace as text for queries."""
         return unquote(self.separator).join(namespace)
 
     def reader_query(self, views: Sequence[Identifier]) -> dict[str, str]:
-        """Return the query that says by which views something is read, the outermost first; none without a view.
+        """Return the query with the views through which something is read, the outermost first; empty without views.
 
-        Commas stand between names, so one inside of a name is escaped before the whole is.
+        Names are separated by commas, so commas inside names are escaped before the whole text is.
         """
         texts = (self.parent_text(view).replace("%", "%25").replace(",", "%2C") for view in views)
         return {REFERENCED_BY: ",".join(texts)} if views else {}
 
 
 def identifier_json(identifier: Identifier) -> dict[str, Any]:
-    """Return a name as requests have it."""
+    """Return a name as JSON for requests."""
     return {"namespace": list(identifier[:-1]), "name": identifier[-1]}
 
 
 def escape(text: str) -> str:
-    """Return a name as a part of a path; one that leads to another part is refused."""
+    """Escape a name as a path segment; refuse one that would lead to another segment."""
     if text in (".", ".."):
-        raise InvalidRequestError(f"Cannot use the name {text!r} at a catalog service: in an address it means a step")
+        raise InvalidRequestError(
+            f"Cannot use the name {text!r} at a catalog service: in a URL it is a relative path segment"
+        )
     return quote(text, safe="-_.~")
 
 
 def read_service(base: str, settings: Settings, reply: Answer) -> tuple[Service, Settings]:
-    """Return what a service's configuration says, and the settings with its defaults and overrides."""
+    """Parse a service's configuration; return it with the settings including its defaults and overrides."""
     answer = read_object(reply, "the service's configuration")
     merged = settings.merged(_texts(answer, "defaults"), _texts(answer, "overrides"))
-    found = answer.raw("endpoints", None)
+    listed = answer.raw("endpoints", None)
     endpoints = _ASSUMED | (_VIEWS if merged.truth(names.VIEWS_SUPPORTED, default=False) else frozenset())
-    if isinstance(found, list) and found:
-        endpoints = frozenset(" ".join(item.split()) for item in found if isinstance(item, str))
+    if isinstance(listed, list) and listed:
+        endpoints = frozenset(" ".join(item.split()) for item in listed if isinstance(item, str))
     uri = _texts(answer, "overrides").get(names.URI, base).rstrip("/")
-    # The prefix is a part of the path as it is: some services have slashes in it.
+    # The prefix is used unescaped: some services have slashes in it.
     prefix = merged.get(names.PREFIX, "").strip("/")
     lifetime = answer.raw("idempotency-key-lifetime", None)
     if isinstance(lifetime, str):
@@ -145,15 +148,15 @@ def read_service(base: str, settings: Settings, reply: Answer) -> tuple[Service,
 
 
 def _texts(answer: JsonObject, field: str) -> dict[str, str]:
-    """Return a map of texts; some services leave it out, or have null in it."""
-    found: Any = answer.raw(field, None)
-    if not isinstance(found, Mapping):
+    """Return a map of texts; some services omit it or send nulls in it."""
+    mapping: Any = answer.raw(field, None)
+    if not isinstance(mapping, Mapping):
         return {}
-    return {name: value for name, value in found.items() if isinstance(name, str) and isinstance(value, str)}
+    return {name: value for name, value in mapping.items() if isinstance(name, str) and isinstance(value, str)}
 
 
 def read_object(reply: Answer, what: str) -> JsonObject:
-    """Return the JSON object of an answer."""
+    """Return the JSON object of a response."""
     try:
         return JsonObject(parse_json(reply.body, where=what, heading=HEADING), where=what, heading=HEADING)
     except CorruptTableError as problem:

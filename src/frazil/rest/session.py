@@ -1,15 +1,15 @@
-"""Requests to one catalog service: said who asks, tried again exactly where that is safe.
+"""Authenticated requests to one catalog service, retried only when that is safe.
 
-What may be tried again:
+Retries:
 
-    nothing was sent, 429, 503 with Retry-After    always: the service did not do it
+    not sent, 429, 503 with Retry-After            always: the service did not carry it out
     401, 419                                       once, after the token was renewed
-    a lost answer, 408, 500, 502, 503, 504         questions (GET, HEAD, plans, signatures); deletions, since a second
-                                                   one changes nothing; and what carries an idempotency key that the
+    a lost response, 408, 500, 502, 503, 504       queries (GET, HEAD, plans, signatures); deletions, since a second
+                                                   one changes nothing; and requests with an idempotency key that the
                                                    service honours
 
-A change whose answer was lost and that may not be sent again is `OutcomeLost`: whoever asked decides what that means.
-Waits double from one second up to 64, with a tenth by chance, or are what `Retry-After` says.
+A change whose response was lost and that must not be sent again raises `OutcomeLost`: the caller decides what that
+means. Pauses double from one second up to 64, with a tenth of jitter, or follow `Retry-After`.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from frazil.storage.http import MAX_BODY_BYTES, Answer, AnswerLost, AnswerTooLar
 from frazil.storage.origin import shown_url
 
 _DOUBTFUL: Final = frozenset({408, 500, 502, 503, 504})
-"""Answers after which nobody knows whether a request was carried out."""
+"""Statuses after which it is unknown whether a request was carried out."""
 _UNAUTHORIZED: Final = frozenset({401, 419})
 _MAX_WAIT_S: Final = 64.0
 _MAX_RETRY_AFTER_S: Final = 300.0
 _FAILURE_RETRIES: Final = 2
-"""How often a question is repeated that the service answers with a failure of its own."""
+"""The number of retries of a query after server errors."""
 _SHOWN_CHARS: Final = 500
 _MAX_HIDDEN: Final = 200
-"""So many secrets of tables are kept, the newest."""
+"""The maximum number of table secrets that are remembered, the newest."""
 
 
 class OutcomeLost(Exception):
@@ -52,19 +52,19 @@ class OutcomeLost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A reply that says something, and whether an earlier attempt may have been carried out before it."""
+    """A usable response, and whether an earlier attempt may have been carried out before it."""
 
     reply: Answer
     is_after_doubt: bool = False
 
     @property
     def status(self) -> int:
-        """The status of the reply."""
+        """The status of the response."""
         return self.reply.status
 
 
 class RestSession:
-    """One service and one user. Any number of threads may share it."""
+    """The connection to one service as one user. Any number of threads may share it."""
 
     def __init__(
         self,
@@ -90,22 +90,22 @@ class RestSession:
         self._hidden = deque(hidden, _MAX_HIDDEN)
 
     def without_retries(self) -> RestSession:
-        """Return a session of the same user that sends each request once."""
+        """Return a session of the same user that does not retry."""
         return RestSession(self.transport, self.auth, headers=self._headers, max_retries=0, hidden=self._hidden)
 
     def with_auth(self, auth: Auth) -> RestSession:
-        """Return a session with the same service, of somebody else."""
-        made = copy(self)
-        made.auth, made._hidden = auth, self._hidden.copy()
-        return made
+        """Return a session with the same service and other authentication."""
+        session = copy(self)
+        session.auth, session._hidden = auth, self._hidden.copy()
+        return session
 
     def hide(self, secret: str) -> None:
-        """Show a text of the service without this secret from now on."""
+        """Remove a secret from all texts of the service that are shown from now on."""
         if secret not in self._hidden:
             self._hidden.append(secret)
 
     def new_key(self) -> str | None:
-        """Return a new idempotency key, where the service honours them: a UUID of version 7."""
+        """Return a new idempotency key, a UUID of version 7, or None if the service does not honour keys."""
         return new_uuid7(self._now_ms()) if self.honours_keys else None
 
     def send(
@@ -120,17 +120,17 @@ class RestSession:
         is_question: bool = False,
         max_bytes: int = MAX_BODY_BYTES,
     ) -> Answered:
-        """Send a request until there is an answer to go by, or enough was tried.
+        """Send a request, with retries, until there is a usable response or the attempts are exhausted.
 
-        With `is_question`, one that changes nothing, whatever its method.
+        `is_question` marks a request that changes nothing, whatever its method.
         """
         target = url if not query else f"{url}?{query_text(query)}"
         data = b"" if body is None else encode_json(body)
-        given = {**self._headers, **(headers or {})}
+        all_headers = {**self._headers, **(headers or {})}
         if body is not None:
-            given["content-type"] = "application/json"
+            all_headers["content-type"] = "application/json"
         if key is not None:
-            given["idempotency-key"] = key
+            all_headers["idempotency-key"] = key
         is_question = is_question or method in ("GET", "HEAD")
         is_repeatable = is_question or method == "DELETE" or key is not None
         is_doubtful = has_renewed = False
@@ -138,16 +138,16 @@ class RestSession:
         while True:
             attempt += 1
             wait_s: float | None = None
-            sent = self.auth.headers(method, target, given, data)
+            sent = self.auth.headers(method, target, all_headers, data)
             try:
                 reply = self.transport.fetch(method, target, sent, data, max_bytes=max_bytes)
             except RequestNotSent as error:
                 reason = str(error)
                 may_repeat = True
             except AnswerTooLarge as error:
-                # It would be so again; of a change, only what it came to is not known.
+                # A retry would fail alike; for a change, the outcome is unknown.
                 if is_question:
-                    raise InvalidRequestError(f"Cannot read the service's answer: {error}") from None
+                    raise InvalidRequestError(f"Cannot read the service's response: {error}") from None
                 raise OutcomeLost(str(error)) from None
             except AnswerLost as error:
                 reason, is_doubtful = str(error), True
@@ -176,20 +176,20 @@ class RestSession:
         raise ServiceError(f"Cannot reach the catalog service at {shown_url(url)}: {reason}")
 
     def explain(self, reply: Answer) -> str:
-        """Return what the service says is wrong, in one line and without secrets."""
+        """Return the service's error message, in one line and without secrets."""
         message, error_type = error_of(reply)
-        said = " ".join(message.split())[:_SHOWN_CHARS] or "the service answers"
+        text = " ".join(message.split())[:_SHOWN_CHARS] or "the service responded"
         tail = f"{reply.status}, {error_type}" if error_type else f"{reply.status}"
-        return f"{hide(said, (*self.auth.secrets(), *self._hidden))} ({tail})"
+        return f"{hide(text, (*self.auth.secrets(), *self._hidden))} ({tail})"
 
 
 def error_of(reply: Answer) -> tuple[str, str]:
-    """Return the message and the type that an error's body has; empty where it has none."""
+    """Return the message and the type of an error response; empty if it has none."""
     try:
-        found = msgspec.json.decode(reply.body)
+        document = msgspec.json.decode(reply.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return "", ""
-    inner: Any = found.get("error", found) if isinstance(found, dict) else None
+    inner: Any = document.get("error", document) if isinstance(document, dict) else None
     if isinstance(inner, str):
         return inner, ""
     if not isinstance(inner, dict):
@@ -199,12 +199,12 @@ def error_of(reply: Answer) -> tuple[str, str]:
 
 
 def query_text(query: Mapping[str, str]) -> str:
-    """Return a query as it is sent, in order of its names."""
+    """Return a query as it is sent, sorted by name."""
     return "&".join(f"{quote(name, safe='-_.~')}={quote(query[name], safe='-_.~')}" for name in sorted(query))
 
 
 def _retry_after(reply: Answer, now_ms: int) -> float | None:
-    """Return the seconds that a service asks to wait; None where it does not say."""
+    """Return the seconds of a `Retry-After` header, or None if there is none."""
     text = reply.headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit() and len(text) < 10:
         return float(text)
@@ -217,7 +217,7 @@ def _retry_after(reply: Answer, now_ms: int) -> float | None:
 
 
 def new_uuid7(now_ms: int) -> str:
-    """Return a UUID of version 7: the time, then chance."""
+    """Return a UUID of version 7: the time, then random bits."""
     chance = secrets.randbits(74)
     number = (now_ms & ((1 << 48) - 1)) << 80 | 0x7 << 76 | (chance >> 62) << 64 | 0b10 << 62 | chance & ((1 << 62) - 1)
     text = f"{number:032x}"

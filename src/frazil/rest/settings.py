@@ -1,7 +1,7 @@
-"""What a user says about a catalog service, and what the service says: properties by their known names.
+"""The settings of a catalog service, from the user and from the service, by their property names.
 
-A service's `defaults` are below the user's properties, its `overrides` above. Names are those that other clients have,
-so that a configuration can be shared. Secrets stay in a value that is neither shown nor pickled.
+A service's `defaults` have lower precedence than the user's properties, its `overrides` higher. The names are those of
+other clients, so that configurations can be shared. Secrets stay in an object that is neither shown nor pickled.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ PROPERTIES: Final = frozenset(
         PLANNING_MODE, PLANNING_TIMEOUT_MS, PLAIN_HTTP, SERVICE_PURGES, CA_FILE, CLIENT_CERTIFICATE, CLIENT_KEY,
     }
 )  # fmt: skip
-"""Every property of a catalog service that is looked at, beside those that start with `header.`."""
+"""All supported properties of a catalog service, besides those that start with `header.`."""
 SECRETS: Final = frozenset({TOKEN, CREDENTIAL, BASIC_PASSWORD, SIGNING_SECRET, SIGNING_SESSION})
-"""The properties whose values let whoever reads them in."""
+"""The properties whose values grant access."""
 
 
 class Settings(Mapping[str, str]):
@@ -89,19 +89,19 @@ class Settings(Mapping[str, str]):
         return f"Settings({', '.join(sorted(self._values))})"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("Settings are not pickled, since they may hold secrets")
+        raise TypeError("Settings cannot be pickled, since they may hold secrets")
 
     def merged(self, defaults: Mapping[str, str], overrides: Mapping[str, str]) -> Settings:
-        """Return the settings between a service's defaults and overrides."""
+        """Return the settings with a service's defaults below and its overrides above."""
         return Settings({**defaults, **self._values, **overrides})
 
     def whole(self, name: str, default: int) -> int:
-        """Return a number that is not negative."""
+        """Return a property as a non-negative integer."""
         text = self._values.get(name)
         if text is None:
             return default
         if not (text.isascii() and text.isdigit() and len(text) < 16):
-            raise InvalidPropertyError(f"Cannot use the property {name}: {text[:40]!r} is no whole number")
+            raise InvalidPropertyError(f"Cannot use the property {name}: {text[:40]!r} is not a non-negative integer")
         return int(text)
 
     def truth(self, name: str, *, default: bool) -> bool:
@@ -114,24 +114,24 @@ class Settings(Mapping[str, str]):
         return text.lower() == "true"
 
     def headers(self) -> dict[str, str]:
-        """Return the headers that properties ask for."""
-        found = {
+        """Return the headers configured by properties."""
+        headers = {
             name.removeprefix(HEADER_PREFIX).lower(): value
             for name, value in self._values.items()
             if name.lower().startswith(HEADER_PREFIX)
         }
-        for name, value in found.items():
+        for name, value in headers.items():
             if not name or not (name + value).isascii() or not (name + value).isprintable():
-                raise InvalidPropertyError(f"Cannot use the property {HEADER_PREFIX}{name}: it is no header")
-        return found
+                raise InvalidPropertyError(f"Cannot use the property {HEADER_PREFIX}{name}: it is not a valid header")
+        return headers
 
     def secrets(self) -> tuple[str, ...]:
-        """Return every text that must not be shown."""
-        found = [value for name, value in self._values.items() if name in SECRETS]
+        """Return all texts that must not be shown."""
+        secrets = [value for name, value in self._values.items() if name in SECRETS]
         credential = self._values.get(CREDENTIAL, "")
-        return (*found, credential.partition(":")[2], *self.header_secrets())
+        return (*secrets, credential.partition(":")[2], *self.header_secrets())
 
     def header_secrets(self) -> tuple[str, ...]:
-        """Return what headers say that let whoever reads them in: by their names, tokens, keys and cookies."""
-        found = [value for name, value in self.headers().items() if _SECRET_HEADER.search(name)]
-        return (*found, *(value.rpartition(" ")[2] for value in found))
+        """Return the values of headers that grant access, by their names: tokens, keys and cookies."""
+        secrets = [value for name, value in self.headers().items() if _SECRET_HEADER.search(name)]
+        return (*secrets, *(value.rpartition(" ")[2] for value in secrets))

@@ -1,7 +1,7 @@
-"""How the tables of a service are reached: which ways are asked for, credentials, signatures, tokens of single tables.
+"""Access to the tables of a service: the requested access modes, credentials, signatures, and tokens for single tables.
 
-A service may give a token with a table (`token` of its `config`), which counts for what is done to that table from then
-on. Tokens are sent to no other host than the service's own, whatever its answers name.
+A service may return a token with a table (`token` in its `config`), which is then used for requests about that table.
+Tokens are sent only to the service's own host, whatever its responses name.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from frazil.storage.object_properties import first_of
 from frazil.storage.origin import shown_url
 
 Views = tuple[Identifier, ...]
-"""The views that a table is read by, the outermost first."""
+"""The views through which a table is read, the outermost first."""
 DELEGATION: Final = "x-iceberg-access-delegation"
 _KEYS: Final = "vended-credentials"
 _SIGNATURES: Final = "remote-signing"
@@ -39,7 +39,7 @@ _REFRESH: Final = "client.refresh-credentials-endpoint"
 
 
 class TableAccess:
-    """How the tables of one service are reached. Several threads may ask."""
+    """The access to the tables of one service. Thread-safe."""
 
     def __init__(
         self,
@@ -57,10 +57,10 @@ class TableAccess:
         self._sessions: dict[tuple[Identifier, Views], RestSession] = {}
         self._lock = threading.Lock()
         has_keys = any(name.endswith("access-key-id") for name in plain_storage.stores.own)
-        # A service that does not list signatures may know no list of ways.
+        # A service that does not list signing may not understand a list of modes.
         ways = f"{_KEYS},{_SIGNATURES}" if service.has(has.SIGN) else _KEYS
         self.header = {} if DELEGATION in settings.headers() or has_keys else {DELEGATION: ways}
-        """The header that asks for credentials or signatures, unless the user has credentials or says otherwise."""
+        """The header that requests credentials or signatures, unless the user has credentials or sets another."""
 
     def storage(
         self,
@@ -71,7 +71,7 @@ class TableAccess:
         plan_id: str | None = None,
         keys: tuple[VendedCredentials, ...] | None = None,
     ) -> Storage:
-        """Return the storage of a table's files, with the credentials that came with it, or with a plan of a scan."""
+        """Return the storage of a table's files, with the credentials vended with it or with a scan plan."""
         return table_storage(
             self._plain,
             result.config,
@@ -83,15 +83,15 @@ class TableAccess:
         )
 
     def session_of(self, table: Identifier, views: Views = ()) -> RestSession:
-        """Return who asks for what is done to a table: the token that the service gave for it, else the user."""
+        """Return the session for requests about a table: with the token issued for it, else that of the user."""
         return self._sessions.get((table, views), self._session)
 
     def keep_token(self, table: Identifier, config: Mapping[str, str], views: Views = ()) -> None:
-        """Use the token that a service gave with a table, as it is read by views, from now on."""
+        """Use the token that a service issued with a table, read through views, from now on."""
         key = (table, views)
         token = config.get(names.TOKEN)
         with self._lock:
-            # A signature of Amazon's says who asks, and there is one header for that.
+            # A SigV4 signature occupies the only authorization header.
             if token is None or isinstance(self._session.auth, SigV4Auth):
                 self._sessions.pop(key, None)
                 return
@@ -101,7 +101,7 @@ class TableAccess:
     def new_credentials(
         self, table: Identifier, result: LoadResult, views: Views = (), plan_id: str | None = None
     ) -> tuple[VendedCredentials, ...]:
-        """Ask for new credentials of a table's files, or of those that a plan found."""
+        """Request new credentials for a table's files, or for those of a plan."""
         what = f"get credentials for table {format_name(table)}"
         address = next(
             (
@@ -121,11 +121,11 @@ class TableAccess:
             return read_credentials(read_object(reply, what).raw("storage-credentials", None))
         query.pop("planId", None)
         reply = self._ask("GET", self._service.table(table), what, table, views, query=query, headers=self.header)
-        found = read_table(reply, format_name(table))
-        return (*found.credentials, VendedCredentials("", found.config))
+        reloaded = read_table(reply, format_name(table))
+        return (*reloaded.credentials, VendedCredentials("", reloaded.config))
 
     def sign(self, table: Identifier, config: Mapping[str, str], request: dict[str, Any], views: Views = ()) -> Answer:
-        """Have the service sign a request to a store."""
+        """Request the service's signature for a request to a store."""
         what = f"sign a request for files of table {format_name(table)}"
         url = f"{self._service.table(table)}/sign"
         if not self._service.has(has.SIGN):
@@ -152,12 +152,12 @@ class TableAccess:
         return answer.reply
 
     def _own_address(self, endpoint: str, what: str, *, base: str | None = None) -> str:
-        """Return the address that a service names, if it is its own."""
+        """Return an address named by the service if it is on the service's own host, else raise an error."""
         url = endpoint
         if not endpoint.startswith(("http://", "https://")):
             url = f"{(self._service.base if base is None else base).rstrip('/')}/{endpoint.lstrip('/')}"
         if urlsplit(url)[:2] != urlsplit(self._service.base)[:2]:
             raise UnsupportedError(
-                f"Cannot {what}: the service has it done at {shown_url(url)}, which is another, and is not sent tokens"
+                f"Cannot {what}: the service delegates it to {shown_url(url)}, to which no tokens are sent"
             )
         return url

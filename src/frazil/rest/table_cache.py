@@ -1,4 +1,4 @@
-"""Tables that were loaded a short while ago, by the tag their service gave them: asked again, it answers "the same"."""
+"""A short-lived cache of loaded tables, validated by their ETags."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from frazil.catalog.names import Identifier
 from frazil.loaded import LoadedTable
 
 _Key = tuple[Identifier, tuple[Identifier, ...]]
-"""A table, and the views it was loaded for."""
+"""A table, and the views it was loaded through."""
 
 
 class CachedTable(NamedTuple):
-    """A table, the tag of its state, and when it was loaded."""
+    """A table, its ETag, and the time it was loaded."""
 
     loaded: LoadedTable
     tag: str
@@ -23,7 +23,7 @@ class CachedTable(NamedTuple):
 
 
 class TableCache:
-    """The last tables of one catalog. Several threads may use it."""
+    """The most recent tables of one catalog. Thread-safe."""
 
     def __init__(self, max_entries: int, max_age_ms: int, now_ms: Callable[[], int]) -> None:
         self._max_entries = max_entries
@@ -33,17 +33,17 @@ class TableCache:
         self._tables: OrderedDict[_Key, CachedTable] = OrderedDict()
 
     def find(self, identifier: Identifier, views: tuple[Identifier, ...] = ()) -> CachedTable | None:
-        """Return a table, as it was loaded for views, that is not too old; else None."""
+        """Return a cached table, loaded through the same views and not too old, or None."""
         key = (identifier, views)
         with self._lock:
-            found = self._tables.get(key)
-            if found is not None and self._now_ms() - found.loaded_ms > self._max_age_ms:
+            cached = self._tables.get(key)
+            if cached is not None and self._now_ms() - cached.loaded_ms > self._max_age_ms:
                 del self._tables[key]
                 return None
-            return found
+            return cached
 
     def keep(self, loaded: LoadedTable, tag: str | None) -> None:
-        """Keep a table by its tag; without one, forget what was kept."""
+        """Cache a table with its ETag; without one, remove it from the cache."""
         key = (loaded.identifier, loaded.referenced_by)
         with self._lock:
             self._tables.pop(key, None)
@@ -53,7 +53,7 @@ class TableCache:
                     self._tables.popitem(last=False)
 
     def forget(self, identifier: Identifier) -> None:
-        """Forget a table, for whatever views it was loaded."""
+        """Remove a table from the cache, whatever views it was loaded through."""
         with self._lock:
             for key in [key for key in self._tables if key[0] == identifier]:
                 del self._tables[key]

@@ -1,12 +1,11 @@
-"""Where the files of a service's table are, and credentials for them: those the service vends, renewed in time.
+"""The storage of a service's tables, with vended credentials that are renewed in time.
 
-A service may vend credentials with a table, for all its files or for those below a prefix; the longest prefix that fits
-wins. They end after minutes or hours: five minutes before that they are asked for anew, by whoever reads at that
-moment. Where the service signs requests itself, each request to the store is sent to it for its signature first
-(`rest/remote_sign.py`). Where it gives nothing, the user's own properties count. Which credentials go to which
-endpoint is decided in `storage/store_accounts.py`.
+A service may vend credentials with a table, for all its files or for those below a prefix; the longest matching prefix
+wins. They expire after minutes or hours; five minutes before that, the next reader renews them. If the service signs
+requests itself, each request to the store is first sent to it for a signature (`rest/remote_sign.py`). If it vends
+nothing, the user's properties apply. `storage/store_accounts.py` decides which credentials are sent to which endpoint.
 
-A storage that is pickled leaves its credentials behind.
+A pickled storage does not include its credentials.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from frazil.storage.store_accounts import S3, Source, StoreAccount, store_of
 
 _RENEW_BEFORE_MS: Final = 300_000
 _LASTING_MS: Final = 1_800_000
-"""Not all tasks of Spark's can be sent new credentials: theirs last for half an hour, where a service gives such."""
+"""The desired validity of credentials for Spark tasks, not all of which can receive new ones."""
 _MAX_DIGITS: Final = 18
 _EXPIRES: Final = (S3_KEYS_END, "gcs.oauth2.token-expires-at", "adls.sas-token-expires-at-ms")
 
@@ -36,11 +35,11 @@ _SPELLINGS: Final = (
     ("s3a://", "s3://"), ("s3n://", "s3://"), ("gcs://", "gs://"), ("abfs://", "abfss://"), ("wasb://", "wasbs://"),
 )  # fmt: skip
 FetchCredentials = Callable[[], "tuple[VendedCredentials, ...]"]
-"""Asks the service for new credentials of a table."""
+"""Requests new credentials for a table from the service."""
 
 
 class KeyRing:
-    """The credentials that a service gave for one table, asked for anew before they end. Several threads may ask."""
+    """The credentials vended for one table, renewed before they expire. Thread-safe."""
 
     def __init__(
         self, keys: tuple[VendedCredentials, ...], fetch: FetchCredentials, *, now_ms: Callable[[], int] | None = None
@@ -51,24 +50,24 @@ class KeyRing:
         self._lock = threading.Lock()
 
     def config(self, prefix: str, lasting_ms: int = _RENEW_BEFORE_MS) -> Mapping[str, str]:
-        """Return the credentials for what is below a prefix, as they are now, or new ones where they end soon."""
+        """Return the present credentials for a prefix, or new ones if they expire soon."""
         with self._lock:
             ends = _ends_ms(self._keys[prefix])
             if ends is not None and self._now_ms() >= ends - lasting_ms:
                 try:
-                    found = {credentials.prefix: dict(credentials.config) for credentials in self._fetch()}
+                    renewed = {credentials.prefix: dict(credentials.config) for credentials in self._fetch()}
                 except Exception:
-                    # Credentials that are good for a little longer are better than none.
+                    # Credentials that are valid a little longer are better than none.
                     if self._now_ms() >= ends:
                         raise
-                    found = {}
-                if prefix in found:
-                    self._keys |= found
+                    renewed = {}
+                if prefix in renewed:
+                    self._keys |= renewed
             return self._keys[prefix]
 
 
 class VendedStorage(SchemeStorage):
-    """The storages of one table: below some prefixes with the service's credentials, elsewhere with the user's own."""
+    """The storages of one table: below some prefixes with vended credentials, elsewhere with the user's own."""
 
     __slots__ = ("_by_prefix", "_plain", "_reach", "is_signed")
 
@@ -80,12 +79,12 @@ class VendedStorage(SchemeStorage):
         is_signed: bool = False,
         reach: Callable[[str, str], StoreAccount | None] = lambda _prefix, _location: None,
     ) -> None:
-        """Take the user's own storage, those of prefixes, and how Spark reaches a location below a prefix."""
+        """Take the user's own storage, those of prefixes, and Spark's access to a location below a prefix."""
         super().__init__({}, stores=plain.stores)
         self._plain = plain
         self._reach = reach
         self.is_signed = is_signed
-        """Whether the service signs each request, which it does as long as it has the table."""
+        """Whether the service signs each request, as long as it has the table."""
         self._by_prefix = dict(sorted(by_prefix.items(), key=lambda pair: -len(pair[0])))
 
     def __repr__(self) -> str:
@@ -95,14 +94,14 @@ class VendedStorage(SchemeStorage):
         return self._plain.__reduce__()
 
     def storage_of(self, location: str) -> Storage:
-        """Return the storage that keeps a location, with the credentials for it."""
+        """Return the storage of a location, with the credentials for it."""
         for prefix, storage in self._by_prefix.items():
             if _is_below(location, prefix):
                 return storage.storage_of(location)
         return self._plain.storage_of(location)
 
     def check_host(self, location: str) -> None:
-        """Refuse a location at a host that only metadata names."""
+        """Refuse a location on a host that only metadata names."""
         for prefix, storage in self._by_prefix.items():
             if _is_below(location, prefix):
                 storage.check_host(location)
@@ -110,24 +109,24 @@ class VendedStorage(SchemeStorage):
         self._plain.check_host(location)
 
     def reach(self, location: str) -> StoreAccount | None:
-        """Return how Spark reaches a location, with credentials that last for a while."""
+        """Return how Spark reaches a location, with credentials that are valid for a while."""
         for prefix in self._by_prefix:
-            # A folder may be named without the slash that a prefix ends with.
+            # A folder may be named without the trailing slash of a prefix.
             if _is_below(f"{location.rstrip('/')}/", prefix):
-                found = self._reach(prefix, location)
-                if found is None and self.is_signed:
+                account = self._reach(prefix, location)
+                if account is None and self.is_signed:
                     raise UnsupportedError(
                         f"Cannot reach {location} on Spark: the catalog service signs each request to the store, "
-                        "which Spark's file systems do not ask for",
-                        hint="Read and write it without Spark, have the service give credentials, or connect with "
+                        "which Spark's file systems do not support",
+                        hint="Read and write it without Spark, have the service vend credentials, or connect with "
                         "your own (s3.access-key-id, s3.secret-access-key).",
                     )
-                return found
+                return account
         return self._plain.reach(location)
 
     @property
     def is_fenced(self) -> bool:
-        """Whether only what is inside some folders can be used."""
+        """Whether only files inside certain folders can be used."""
         return self._plain.is_fenced
 
 
@@ -141,9 +140,9 @@ def table_storage(
     owner: str = "",
     now_ms: Callable[[], int] | None = None,
 ) -> Storage:
-    """Return the storage of a table: the user's own, unless the service gave settings or credentials for it, or signs.
+    """Return the storage of a table: the user's own, unless the service sent settings or credentials for it, or signs.
 
-    `owner` is the table, as no other catalog of this process names one.
+    `owner` identifies the table among all catalogs of this process.
     """
     stores = plain.stores
     has_keys = bool(keys) or any(name in config for name in S3_ACCESS_KEY_ID)
@@ -151,7 +150,7 @@ def table_storage(
         signed = stores.with_service(config)
 
         def own_account(_prefix: str, _location: str) -> StoreAccount | None:
-            # Spark asks for no signatures; the user's credentials will do, at an endpoint that may have them.
+            # Spark does not request signatures; the user's credentials are used, at an endpoint that may receive them.
             return signed.account(S3) if any(name in stores.own for name in S3_ACCESS_KEY_ID) else None
 
         account = signed.account(S3, is_signed=True)
@@ -174,18 +173,18 @@ def table_storage(
         if store is None:
             return None
         lasting = dict(ring.config(prefix, _LASTING_MS))
-        found = stores.with_service({**config, **lasting}, lambda: lasting).account(store)
-        if found.credentials is None or found.credentials.source is Source.USER:
-            return found
+        account = stores.with_service({**config, **lasting}, lambda: lasting).account(store)
+        if account.credentials is None or account.credentials.source is Source.USER:
+            return account
         about = {name: value for name, value in lasting.items() if name == S3_KEYS_END}
-        return replace(found, settings={**found.settings, **about, KEYS_OF: f"{owner} {prefix}"})
+        return replace(account, settings={**account.settings, **about, KEYS_OF: f"{owner} {prefix}"})
 
-    made = {prefix: choose_storage(stores.own, stores=found) for prefix, found in by_prefix.items()}
-    return VendedStorage(plain, made, reach=reached)
+    storages = {prefix: choose_storage(stores.own, stores=found) for prefix, found in by_prefix.items()}
+    return VendedStorage(plain, storages, reach=reached)
 
 
 def _is_below(location: str, prefix: str) -> bool:
-    """Return whether a location starts with a prefix, however its store's scheme is spelt."""
+    """Return whether a location starts with a prefix, however the store's scheme is spelled."""
     return location.startswith(prefix) or _plain_scheme(location).startswith(_plain_scheme(prefix))
 
 

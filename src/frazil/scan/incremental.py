@@ -17,7 +17,7 @@ from frazil.codec.manifest_avro import ManifestColumns
 from frazil.errors import InvalidRequestError
 from frazil.expr.bind import bind
 from frazil.expr.columns.stats_masks import Mask, to_mask
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache

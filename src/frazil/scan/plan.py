@@ -36,7 +36,7 @@ from frazil.errors import InvalidManifestError
 from frazil.expr.bind import bind
 from frazil.expr.columns.manifest_columns import live_mask
 from frazil.expr.columns.stats_masks import Mask
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.expr.residual import Residuals
 from frazil.loaded import LoadedTable

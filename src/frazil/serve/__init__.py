@@ -1,1 +1,1 @@
-"""A lake as a REST catalog: requests to catalogs, scans and back. The command is in `cli/`."""
+"""The REST catalog server: serves a lake to REST clients, including scan planning. The command is in `cli/`."""

@@ -1,4 +1,4 @@
-"""Operations by which clients reach files: credentials, and signatures of requests."""
+"""Operations that give clients access to files: credentials, and signatures of requests."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ _PRIVATE = {"cache-control": "private, no-cache"}
 
 
 def load_credentials(service: Service, request: Request) -> Answer:
-    """Answer with credentials for a table's files; with none, where the server gives none."""
+    """Return credentials for a table's files, or none if the server vends none."""
     check_referenced_by(request)
     loaded = service.cache.load_table(request.identifier).loaded
-    found = service.access.credentials(loaded, can_write=request.can_write, closed=service.closed_folders(request))
-    return json_answer({"storage-credentials": found}, headers={"cache-control": "no-store"})
+    credentials = service.access.credentials(
+        loaded, can_write=request.can_write, closed=service.closed_folders(request)
+    )
+    return json_answer({"storage-credentials": credentials}, headers={"cache-control": "no-store"})
 
 
 def sign_request(service: Service, request: Request) -> Answer:
@@ -25,7 +27,7 @@ def sign_request(service: Service, request: Request) -> Answer:
     with as_bad_request():
         provider = body.string("provider", "s3")
         headers = body.object("headers")
-        asked = SignRequest(
+        sign = SignRequest(
             body.string("method").upper(),
             body.string("uri"),
             body.string("region"),
@@ -36,7 +38,5 @@ def sign_request(service: Service, request: Request) -> Answer:
     loaded = service.cache.load_table(request.identifier).loaded
     if provider != "s3":
         raise UnsupportedError(f"Cannot sign a request to {provider[:40]!r}: this server signs for s3")
-    uri, signed = service.access.sign(
-        loaded, asked, can_write=request.can_write, closed=service.closed_folders(request)
-    )
+    uri, signed = service.access.sign(loaded, sign, can_write=request.can_write, closed=service.closed_folders(request))
     return json_answer({"uri": uri, "headers": signed}, headers=_PRIVATE)

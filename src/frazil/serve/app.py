@@ -1,16 +1,16 @@
-"""The server as an ASGI application: the protocol below `/v1/`, `/healthz`, `/metrics`, and room for more beside them.
+"""The server as an ASGI application: the protocol below `/v1/`, `/healthz`, `/metrics`, and further routes.
 
-What a request passes through:
+The stages of a request:
 
-    who      on a server without secrets, which is one on the loopback, a page of the web that a browser shows must not
-             ask: requests with an `Origin`, or for another host's name, are refused. Elsewhere a token is asked for
-    what     the operation, by method and path; a token for reading does not let write
-    body     read to its end within a time, and up to a size
-    run      in a thread: catalogs and storages block. A limited number at a time; those who come on top wait, and are
-             sent away (503) when too many do
-    answer   with the request's id, in gzip where that is worth it; a client that does not read it is given up
+    auth      on a server without secrets, which listens on loopback only, requests that a web page in a browser could
+              send are refused: those with an `Origin`, or with another host name. Otherwise a token is required
+    route     the operation, by method and path; a token for reading does not allow writes
+    body      read to the end, within limits of time and size
+    run       in a thread, since catalogs and storages block. The number of threads is limited; further requests wait,
+              and are refused (503) if too many do
+    response  with the request ID, compressed with gzip if worthwhile; a client that does not read it is dropped
 
-An operation that has begun is always carried out to its end, whatever becomes of the client.
+An operation that has begun is always completed, even if the client disconnects.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from frazil.serve.error_answers import (
     SLOW_DOWN,
     TIMED_OUT,
     error_answer,
-    made_error,
+    make_error,
 )
 from frazil.serve.exchange import Answer, Refusal, Request, split_views
 from frazil.serve.idempotency import answered_once
@@ -56,7 +56,7 @@ Send = Callable[[Message], Awaitable[None]]
 
 REQUEST_ID: Final = "x-request-id"
 ABORT: Final = "frazil.abort"
-"""The name of the server's extension by which a connection is closed at once."""
+"""The ASGI extension that closes a connection at once."""
 _PIECE_BYTES: Final = 256 << 10
 _CLOSE_SECONDS: Final = 1
 _MIN_GZIP_BYTES: Final = 8 << 10
@@ -67,16 +67,16 @@ _ANY_TIME: Final[AbstractAsyncContextManager[None]] = nullcontext()
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one client may take of the server."""
+    """The resource limits for clients."""
 
     body_bytes: int = 32 << 20
     bodies_bytes: int = 256 << 20
-    """How much all bodies may take that are being read or carried out."""
+    """The limit for the total size of all bodies that are being read or processed."""
     body_seconds: float = 30.0
     answer_seconds: float = 60.0
     threads: int = 16
     waiting: int = 1_000
-    """How many requests may wait for a thread."""
+    """The maximum number of requests that may wait for a thread."""
 
 
 def make_app(
@@ -86,7 +86,7 @@ def make_app(
     telemetry: Telemetry | None = None,
     more_routes: Sequence[BaseRoute] = (),
 ) -> ServeApp:
-    """Return the application; `more_routes` are served beside the protocol's."""
+    """Return the application; `more_routes` are served beside the protocol."""
     counts = Telemetry() if telemetry is None else telemetry
     service.endpoints = tuple(operation.endpoint for operation in OPERATIONS if not operation.is_public)
     protocol = ProtocolApp(service, Limits() if limits is None else limits, counts)
@@ -108,12 +108,12 @@ class ServeApp:
     pages: Starlette
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request on; the protocol's paths may hold any character, so no pattern is asked."""
+        """Dispatch a request; protocol paths may contain any character, so no URL pattern is used for them."""
         is_protocol = scope["type"] == "http" and scope["path"].startswith("/v1/")
         await (self.protocol if is_protocol else self.pages)(scope, receive, send)
 
     def close(self) -> None:
-        """Wait for what is being carried out."""
+        """Wait for running operations."""
         self.protocol.close()
 
 
@@ -150,54 +150,62 @@ class ProtocolApp:
         log_request({**exchange.log_fields(answer, seconds), "code": finally_code})
 
     async def _answer(self, exchange: Exchange) -> Answer:
-        found = self._router.find(exchange.method, exchange.protocol_path)
-        exchange.operation = found.operation.name
-        if found.operation.is_public:
+        route = self._router.find(exchange.method, exchange.protocol_path)
+        exchange.operation = route.operation.name
+        if route.operation.is_public:
             check_origin(self.service, exchange.headers)
         else:
-            exchange.caller = caller_of(self.service, exchange.headers, found.operation.right)
+            exchange.caller = caller_of(self.service, exchange.headers, route.operation.right)
         try:
-            return await self._carry_out(exchange, found)
+            return await self._carry_out(exchange, route)
         finally:
             self._bodies_bytes -= exchange.body_bytes
 
-    async def _carry_out(self, exchange: Exchange, found: Found) -> Answer:
-        body = await exchange.read_body(self.limits, most=found.operation.body_bytes, count=self._count_body)
+    async def _carry_out(self, exchange: Exchange, route: Found) -> Answer:
+        body = await exchange.read_body(self.limits, most=route.operation.body_bytes, count=self._count_body)
         request = Request(
             exchange.method,
             exchange.raw_path,
-            found.names,
+            route.names,
             exchange.query,
             exchange.headers,
             body,
             exchange.caller,
             exchange.request_id,
         )
-        found.operation.check_rights(request)
-        run = partial(_run, self.service, found.operation, request)
-        if found.operation.at_once is None:
+        route.operation.check_rights(request)
+        run = partial(_run, self.service, route.operation, request)
+        if route.operation.at_once is None:
             return await self.in_thread(run)
-        name = (found.operation.name, *found.names.values())
-        return await self.in_thread(run, self.turns.taken(name, found.operation.at_once))
+        name = (route.operation.name, *route.names.values())
+        return await self.in_thread(run, self.turns.taken(name, route.operation.at_once))
 
     def _count_body(self, size: int) -> None:
-        """Count bytes of bodies; refuse more where too many are held."""
+        """Count the bytes of bodies; refuse further ones if too many are in memory."""
         self._bodies_bytes += size
         if self._bodies_bytes > self.limits.bodies_bytes:
             raise Refusal(
-                503, SLOW_DOWN, "Cannot read the request: too much is being sent", {"retry-after": RETRY_SECONDS}
+                503,
+                SLOW_DOWN,
+                "Cannot read the request: the server is receiving too much data",
+                {"retry-after": RETRY_SECONDS},
             )
 
     async def in_thread(self, run: Callable[[], Answer], turn: AbstractAsyncContextManager[None] = _ANY_TIME) -> Answer:
-        """Run something that blocks, where it is its turn; refuse it where too much waits already."""
+        """Run a blocking function in its turn; refuse it if too many are waiting."""
         if self._running >= self.limits.threads + self.limits.waiting:
-            raise Refusal(503, SLOW_DOWN, "Cannot carry out the request: too many wait", {"retry-after": RETRY_SECONDS})
+            raise Refusal(
+                503,
+                SLOW_DOWN,
+                "Cannot carry out the request: too many requests are waiting",
+                {"retry-after": RETRY_SECONDS},
+            )
         self._running += 1
         future: asyncio.Future[Answer] | None = None
         try:
             async with turn:
                 future = asyncio.get_running_loop().run_in_executor(self._threads, run)
-                # Counted when it ends, and not when nobody waits for it any more.
+                # Counted when it ends, even if nobody waits for it any more.
                 future.add_done_callback(self._ended)
                 return await asyncio.shield(future)
         finally:
@@ -208,7 +216,7 @@ class ProtocolApp:
         self._running -= 1
 
     def close(self) -> None:
-        """Wait for what is being carried out."""
+        """Wait for running operations."""
         self._threads.shutdown()
 
 
@@ -219,7 +227,7 @@ def _run(service: Service, operation: Operation, request: Request) -> Answer:
 
 
 def caller_of(service: Service, headers: MutableMapping[str, str], right: Right) -> Caller:
-    """Return who asks, or refuse them: without a token, or without the right."""
+    """Authenticate a request; refuse it without a valid token or without the right."""
     check_origin(service, headers)
     try:
         caller = service.auth.caller_of(headers.get("authorization"), service.now_seconds)
@@ -232,17 +240,17 @@ def caller_of(service: Service, headers: MutableMapping[str, str], right: Right)
 
 
 def check_origin(service: Service, headers: MutableMapping[str, str]) -> None:
-    """On a server without secrets, refuse what a page in a browser may have sent: it is not its user who asks."""
+    """On a server without secrets, refuse requests that a web page in a browser may have sent."""
     if not service.auth.is_open:
         return
     host = headers.get("host", "").lower()
     origin = headers.get("origin")
     if not is_loopback(_host_name(host)) or (origin is not None and origin.lower().partition("://")[2] != host):
-        raise Refusal(403, FORBIDDEN, "Cannot carry out the request: this server is for programs of this machine")
+        raise Refusal(403, FORBIDDEN, "Cannot carry out the request: this server accepts only local programs")
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a name or address leads to this machine alone."""
+    """Return whether a name or address refers to this machine only."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -256,7 +264,7 @@ def _host_name(host: str) -> str:
 
 
 class Exchange:
-    """One request as the network has it, and its answer."""
+    """One HTTP request and its response."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.start = time.perf_counter()
@@ -264,7 +272,7 @@ class Exchange:
         self.operation = "none"
         self.caller = ANYONE
         self.body_bytes = 0
-        """How much of the body was read."""
+        """The number of body bytes read so far."""
         self._scope = scope
         self._receive = receive
         self._send = send
@@ -274,18 +282,18 @@ class Exchange:
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether the request came by TLS."""
+        """Whether the request came over TLS."""
         return bool(self._scope.get("scheme") == "https")
 
     @property
     def protocol_path(self) -> str:
-        """The path below `/v1/`, escaped as it came."""
+        """The path below `/v1/`, still escaped."""
         path: str = self.raw_path.partition("/v1/")[2]
         return path.rstrip("/")
 
     @property
     def query(self) -> dict[str, str]:
-        """The query's parameters; of one that is given twice, the last."""
+        """The query parameters; the last one wins if a name is repeated."""
         text = self._scope["query_string"]
         if not text:
             return {}
@@ -298,7 +306,7 @@ class Exchange:
     async def read_body(
         self, limits: Limits, *, most: int | None = None, count: Callable[[int], None] = lambda _: None
     ) -> bytes:
-        """Return the body if it is small and comes soon enough; `count` is called with the size of each piece."""
+        """Read the body within limits of size and time; `count` is called with the size of each piece."""
         most = limits.body_bytes if most is None else min(most, limits.body_bytes)
         declared = self.headers.get("content-length", "0")
         if declared.isdigit() and int(declared) > most:
@@ -309,7 +317,7 @@ class Exchange:
                 while True:
                     message = await self._receive()
                     if message["type"] == "http.disconnect":
-                        raise Refusal(400, "BadRequestException", "Cannot read the request: the client went away")
+                        raise Refusal(400, "BadRequestException", "Cannot read the request: the client disconnected")
                     chunk: bytes = message.get("body", b"")
                     self.body_bytes += len(chunk)
                     count(len(chunk))
@@ -322,12 +330,12 @@ class Exchange:
             raise Refusal(
                 408,
                 "RequestTimeoutException",
-                f"Cannot read the request: its body did not come in {limits.body_seconds:g} s",
+                f"Cannot read the request: its body did not arrive within {limits.body_seconds:g} s",
                 {"connection": "close"},
             ) from None
 
     async def send_answer(self, answer: Answer, seconds: float) -> None:
-        """Send an answer, to a client that takes it within a time."""
+        """Send a response to a client that reads it within a time limit."""
         headers = {REQUEST_ID: self.request_id, **answer.headers}
         body = b"" if self.method == "HEAD" else answer.body
         if body:
@@ -342,7 +350,7 @@ class Exchange:
         try:
             async with asyncio.timeout(seconds):
                 await self._send({"type": "http.response.start", "status": answer.code, "headers": encoded})
-                # Whether the client takes it is seen between pieces.
+                # Whether the client reads is only visible between pieces.
                 start = 0
                 while len(body) - start > _PIECE_BYTES:
                     piece = body[start : start + _PIECE_BYTES]
@@ -354,7 +362,7 @@ class Exchange:
             raise
 
     async def _abort(self) -> None:
-        """Close the connection and drop what the client has not taken."""
+        """Close the connection and drop the unread data."""
         abort = self._scope.get("extensions", {}).get(ABORT)
         if abort is not None:
             abort()
@@ -364,15 +372,15 @@ class Exchange:
                         pass
 
     def _wants_gzip(self) -> bool:
-        """Return whether to spend time on a smaller body: not for a client on this machine."""
+        """Return whether compression is worthwhile: not for a client on this machine."""
         client = self._scope.get("client")
         is_near = client is None or is_loopback(str(client[0]))
         return not is_near and "gzip" in self.headers.get("accept-encoding", "")
 
     def log_fields(self, answer: Answer, seconds: float) -> dict[str, object]:
-        """Return what the log tells of the request."""
+        """Return the fields of the request for the log."""
         client = self._scope.get("client")
-        # By which views a table was loaded: of names that were checked, since the request was carried out.
+        # The views through which a table was loaded; the names were validated by the operation.
         views = self.query.get("referenced-by") if answer.code < 400 else None
         return {
             "id": self.request_id,
@@ -400,12 +408,12 @@ def _too_large(most: int) -> Refusal:
 
 @dataclass
 class Health:
-    """`/healthz`: whether requests can be carried out now."""
+    """`/healthz`: whether requests can be carried out."""
 
     protocol: ProtocolApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 200, or 503 where the catalog cannot be asked or the server is about to stop."""
+        """Respond with 200, or 503 if the catalog is unreachable or the server is about to stop."""
         exchange = Exchange(scope, receive, send)
         try:
             answer = await self.protocol.in_thread(self._look)
@@ -416,19 +424,19 @@ class Health:
     def _look(self) -> Answer:
         service = self.protocol.service
         if service.is_stopping.is_set():
-            return made_error(503, "ServiceUnavailableException", "the server is about to stop")
+            return make_error(503, "ServiceUnavailableException", "the server is about to stop")
         service.catalog.list_namespaces()
         return Answer(200, b'{"status":"ok"}')
 
 
 @dataclass
 class Counts:
-    """`/metrics`: counts for Prometheus. Where tokens are asked for, one is asked for here."""
+    """`/metrics`: counts for Prometheus. Requires a token if the server does."""
 
     protocol: ProtocolApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer with the counts."""
+        """Respond with the counts."""
         exchange = Exchange(scope, receive, send)
         try:
             caller_of(self.protocol.service, exchange.headers, Right.READ)

@@ -1,12 +1,15 @@
-"""Who may ask: tokens and clients that were configured, and the tokens that clients get for their secrets.
+"""Authentication and rights: configured tokens and clients, and the tokens issued to clients for their secrets.
 
-A secret is a token, sent as `Authorization: Bearer`, or a client's, for which `/v1/oauth/tokens` gives a token for an
-hour. Such a token is signed with a random key of the server, kept in its state, together with the clients' secrets: it
-is valid after a restart, for other processes with the same state and secrets, and no longer once the secrets change.
-Renewal ends a day after the secret was last given. Secrets are compared in constant time, and are in no log, no
-message and no repr.
+A secret is a token, sent as `Authorization: Bearer`, or a client secret, for which `/v1/oauth/tokens` issues a token
+for
+an hour. Such a token is signed with a random key of the server, stored in its state, together with the clients'
+secrets:
+it is valid after a restart and for other processes with the same state and secrets, but not after the secrets change.
+Renewal ends a day after the secret was last presented. Secrets are compared in constant time, and do not appear in
+logs,
+messages or reprs.
 
-What a secret allows is a right, everywhere or in namespaces that match a pattern:
+A secret grants a right, everywhere or in namespaces that match a pattern:
 
     read     list and read tables and views
     write    read, and create, change, rename and drop tables and views
@@ -38,12 +41,12 @@ RENEWAL_SECONDS: Final = 86_400
 """How long after its first issue a token can be renewed."""
 MIN_SECRET_CHARS: Final = 16
 EVERY_SCOPE: Final = "catalog"
-"""The scope that clients of the protocol ask for by default: all that they may do."""
+"""The scope that clients of the protocol request by default: all their rights."""
 _MARK: Final = "frazil2"
 
 
 class Right(Enum):
-    """What a caller may do; each includes those before it."""
+    """The rights of callers; each includes the preceding ones."""
 
     READ = "read"
     WRITE = "write"
@@ -51,7 +54,7 @@ class Right(Enum):
 
     @property
     def rank(self) -> int:
-        """The place in the order."""
+        """The position in the order."""
         return _RANKS.index(self)
 
 
@@ -61,14 +64,14 @@ _EVERYWHERE: Final = ("*",)
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A right in the namespaces that match a pattern. A last part `*` also matches no part, and several."""
+    """A right in the namespaces that match a pattern. A final `*` matches any number of parts."""
 
     right: Right
     pattern: tuple[str, ...] = _EVERYWHERE
 
     @property
     def is_everywhere(self) -> bool:
-        """Whether the grant is for all namespaces."""
+        """Whether the grant applies to all namespaces."""
         return self.pattern == _EVERYWHERE
 
     def matches(self, namespace: tuple[str, ...]) -> bool:
@@ -79,30 +82,30 @@ class Grant:
         return len(namespace) == len(self.pattern) and _fits(self.pattern, namespace)
 
     def may_hold(self, namespace: tuple[str, ...]) -> bool:
-        """Return whether a namespace matches, or may have one below it that does."""
+        """Return whether a namespace matches, or may contain one that does."""
         return self.matches(namespace) or (
             len(namespace) < len(self.pattern) and _fits(self.pattern[: len(namespace)], namespace)
         )
 
 
 def _fits(pattern: tuple[str, ...], namespace: tuple[str, ...]) -> bool:
-    # Brackets are characters of names here.
+    # Brackets and question marks are ordinary characters of names.
     return all(
-        fnmatchcase(step, wanted.replace("[", "[[]").replace("?", "[?]"))
-        for wanted, step in zip(pattern, namespace, strict=True)
+        fnmatchcase(step, piece.replace("[", "[[]").replace("?", "[?]"))
+        for piece, step in zip(pattern, namespace, strict=True)
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who sent a request, by name, and what that name may do."""
+    """The sender of a request, with their name and grants."""
 
     name: str
     grants: tuple[Grant, ...]
 
     @property
     def right(self) -> Right:
-        """`read` for a caller who may write nowhere, else `write`."""
+        """`read` for a caller without write access, else `write`."""
         return Right.READ if all(grant.right is Right.READ for grant in self.grants) else Right.WRITE
 
     @property
@@ -119,22 +122,22 @@ class Caller:
         return any(grant.right.rank >= right.rank and grant.is_everywhere for grant in self.grants)
 
     def may_see(self, namespace: tuple[str, ...]) -> bool:
-        """Return whether the caller may know that a namespace exists: it, or one below it, is open to them."""
+        """Return whether the caller may learn that a namespace exists: it, or one below it, is open to them."""
         return any(grant.may_hold(namespace) for grant in self.grants)
 
     def reading(self) -> Caller:
-        """Return the caller with the right to read alone, if they have any right."""
+        """Return the caller limited to reading."""
         return Caller(self.name, tuple(Grant(Right.READ, grant.pattern) for grant in self.grants))
 
 
 EVERYTHING: Final = (Grant(Right.ADMIN),)
 ANYONE: Final = Caller("anyone", EVERYTHING)
-"""The caller of a server without secrets, which is one on the loopback."""
+"""The caller of a server without secrets, which listens on loopback only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A secret that was configured: whose it is and what it allows. Without grants, its right is for everything."""
+    """A configured secret: its owner and its grants. Without grants, its right applies everywhere."""
 
     name: str
     value: str = field(repr=False)
@@ -143,13 +146,13 @@ class Secret:
 
     @property
     def caller(self) -> Caller:
-        """The caller who gives the secret."""
+        """The caller who presents the secret."""
         plain = (Grant(Right.READ),) if self.right is Right.READ else EVERYTHING
         return Caller(self.name, self.grants or plain)
 
 
 class Denied(Exception):
-    """No valid token; `is_expired` where there was one. Does not leave this room."""
+    """The token is invalid; `is_expired` tells whether it has expired. Internal to this room."""
 
     def __init__(self, message: str, *, is_expired: bool = False) -> None:
         super().__init__(message)
@@ -158,7 +161,7 @@ class Denied(Exception):
 
 
 class OauthProblem(Exception):
-    """A token that is not given, as OAuth2 says why. Does not leave this room."""
+    """A token request that is denied, with the reason as in OAuth2. Internal to this room."""
 
     def __init__(self, code: int, error: str, description: str) -> None:
         super().__init__(description)
@@ -169,7 +172,7 @@ class OauthProblem(Exception):
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
-    """A token that was given out."""
+    """A token issued by the server."""
 
     token: str = field(repr=False)
     right: Right
@@ -177,12 +180,12 @@ class IssuedToken:
 
 
 class Auth:
-    """The secrets of a server. With none, everyone may do everything: that is for the loopback alone."""
+    """The secrets of a server. Without any, everyone may do everything; that is for loopback only."""
 
     def __init__(
         self, tokens: Sequence[Secret] = (), clients: Sequence[Secret] = (), *, key: bytes | None = None
     ) -> None:
-        """Take the secrets, and the random key that issued tokens are signed with; without it, a new one."""
+        """Take the secrets, and the random key that signs issued tokens; by default a new one."""
         for secret in (*tokens, *clients):
             if len(secret.value) < MIN_SECRET_CHARS or not secret.value.isascii() or not secret.value.isprintable():
                 raise InvalidRequestError(
@@ -196,39 +199,39 @@ class Auth:
         seed = "\0".join(
             f"{client.name}\0{client.value}\0{client.caller.grants}" for client in sorted(clients, key=lambda c: c.name)
         )
-        own = secrets.token_bytes(32) if key is None else key
-        self._key = hmac.digest(own, f"{_MARK}\0{seed}".encode(), "sha256")
+        server_key = secrets.token_bytes(32) if key is None else key
+        self._key = hmac.digest(server_key, f"{_MARK}\0{seed}".encode(), "sha256")
 
     @property
     def is_open(self) -> bool:
-        """Whether no secret is asked for."""
+        """Whether no secret is required."""
         return not self._tokens and not self._clients
 
     def caller_of(self, authorization: str | None, now_seconds: int) -> Caller:
-        """Return who sent a request with that header, or raise Denied."""
+        """Authenticate an Authorization header, or raise Denied."""
         if self.is_open:
             return ANYONE
         if authorization is None:
             raise Denied("Cannot carry out the request: it has no token")
-        scheme, _, given = authorization.partition(" ")
-        if scheme.lower() != "bearer" or not given:
-            raise Denied("Cannot carry out the request: its Authorization is no bearer token")
-        return self._caller(given.strip(), now_seconds)
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != "bearer" or not token:
+            raise Denied("Cannot carry out the request: its Authorization header has no bearer token")
+        return self._caller(token.strip(), now_seconds)
 
-    def _caller(self, given: str, now_seconds: int) -> Caller:
-        found: Caller | None = None
+    def _caller(self, secret: str, now_seconds: int) -> Caller:
+        caller: Caller | None = None
         for token in self._tokens:
-            if _is_same(token.value, given):
-                found = token.caller
-        if found is not None:
-            return found
-        return self._issued_to(given, now_seconds)[0]
+            if _is_same(token.value, secret):
+                caller = token.caller
+        if caller is not None:
+            return caller
+        return self._issued_to(secret, now_seconds)[0]
 
-    def _issued_to(self, given: str, now_seconds: int) -> tuple[Caller, int]:
-        """Return the caller of an issued token, and when their secret was last given."""
-        mark, _, rest = given.partition(".")
+    def _issued_to(self, token: str, now_seconds: int) -> tuple[Caller, int]:
+        """Return the caller of an issued token, and the time when their secret was last presented."""
+        prefix, _, rest = token.partition(".")
         text, _, signature = rest.partition(".")
-        if mark != _MARK or not self._clients or not _is_same(self._sign(text), signature):
+        if prefix != _MARK or not self._clients or not _is_same(self._sign(text), signature):
             raise Denied("Cannot carry out the request: its token is not valid")
         try:
             name, right, ends, first = msgspec.json.decode(_unpack(text), type=tuple[str, str, int, int])
@@ -241,22 +244,22 @@ class Auth:
             raise Denied("Cannot carry out the request: its token has expired", is_expired=True)
         return (client.caller.reading() if right == Right.READ.value else client.caller), first
 
-    # Giving out tokens
+    # Issuing tokens
 
     def issue(self, client_id: str, secret: str, scope: str | None, now_seconds: int) -> IssuedToken:
-        """Return a token for a client's secret."""
+        """Issue a token for a client secret."""
         client = self._clients.get(client_id)
-        # Compared in any case, so that the time it takes does not tell which clients there are.
+        # The secrets are compared in any case, so that the time does not reveal which clients exist.
         is_right = _is_same(client.value if client is not None else "\0" * MIN_SECRET_CHARS, secret)
         if client is None or not is_right:
-            raise OauthProblem(401, "invalid_client", "the client or its secret is not known")
+            raise OauthProblem(401, "invalid_client", "the client or its secret is unknown")
         return self._issue(client.name, _right_of(scope, client.caller.right), now_seconds, now_seconds)
 
     def exchange(self, subject_token: str, scope: str | None, now_seconds: int) -> IssuedToken:
-        """Return a new token for one that has not ended."""
+        """Exchange a valid token for a new one."""
         for token in self._tokens:
             if _is_same(token.value, subject_token):
-                # A token that was configured does not end, and is good as it is.
+                # A configured token does not expire, and is returned unchanged.
                 return IssuedToken(subject_token, token.caller.right, TOKEN_SECONDS)
         try:
             caller, first = self._issued_to(subject_token, now_seconds)
@@ -265,10 +268,10 @@ class Auth:
         return self._issue(caller.name, _right_of(scope, caller.right), now_seconds, first)
 
     def _issue(self, name: str, right: Right, now_seconds: int, first: int) -> IssuedToken:
-        """Return a token; one that renews another ends a day after the first was issued at the latest."""
+        """Issue a token; a renewed one expires at most a day after the first was issued."""
         ends = min(now_seconds + TOKEN_SECONDS, first + RENEWAL_SECONDS)
         if ends <= now_seconds:
-            raise OauthProblem(400, "invalid_grant", "the token was renewed for a day: give the secret again")
+            raise OauthProblem(400, "invalid_grant", "the token has been renewed for a day: present the secret again")
         text = _pack(msgspec.json.encode((name, right.value, ends, first)))
         return IssuedToken(f"{_MARK}.{text}.{self._sign(text)}", right, ends - now_seconds)
 
@@ -277,7 +280,7 @@ class Auth:
 
 
 def parse_auth_file(text: str) -> tuple[list[Secret], list[Secret]]:
-    """Return tokens and clients of lines such as `token NAME SECRET read` and `client NAME SECRET write@sales.*`."""
+    """Parse tokens and clients from lines such as `token NAME SECRET read` and `client NAME SECRET write@sales.*`."""
     tokens: list[Secret] = []
     clients: list[Secret] = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -286,39 +289,41 @@ def parse_auth_file(text: str) -> tuple[list[Secret], list[Secret]]:
             continue
         grants = [_grant(word) for word in words[3:]]
         if len(words) < 4 or words[0] not in ("token", "client") or None in grants:
-            # The line holds a secret: only its number is shown.
+            # The line contains a secret: only its number is shown.
             raise InvalidRequestError(
-                f"Cannot read line {number} of the secrets: it is not `token` or `client`, a name, a secret, and "
-                "`read`, `write` or `admin`, each perhaps with @ and a pattern of namespaces"
+                f"Cannot read line {number} of the secrets: it must be `token` or `client`, a name, a secret, and "
+                "`read`, `write` or `admin`, each optionally with @ and a namespace pattern"
             )
-        given = tuple(grant for grant in grants if grant is not None)
-        right = Right.READ if all(grant.right is Right.READ for grant in given) else Right.WRITE
-        (tokens if words[0] == "token" else clients).append(Secret(words[1], words[2], right, given))
+        parsed_grants = tuple(grant for grant in grants if grant is not None)
+        right = Right.READ if all(grant.right is Right.READ for grant in parsed_grants) else Right.WRITE
+        (tokens if words[0] == "token" else clients).append(Secret(words[1], words[2], right, parsed_grants))
     return tokens, clients
 
 
 def _grant(word: str) -> Grant | None:
-    """Return the grant of a word such as `read` or `write@sales.*`; None if it is not one."""
-    name, mark, pattern = word.partition("@")
-    parts = tuple(pattern.split(".")) if mark else _EVERYWHERE
+    """Parse a grant such as `read` or `write@sales.*`; return None if it is not one."""
+    name, at_sign, pattern = word.partition("@")
+    parts = tuple(pattern.split(".")) if at_sign else _EVERYWHERE
     if name not in (right.value for right in Right) or "" in parts:
         return None
     # Without a pattern, `write` includes namespaces.
-    right = Right(name) if mark or name == Right.READ.value else Right.ADMIN
+    right = Right(name) if at_sign or name == Right.READ.value else Right.ADMIN
     return Grant(right, parts)
 
 
 def _right_of(scope: str | None, allowed: Right) -> Right:
-    """Return what a token for some scopes may do: no more than its client, and no more than asked for."""
-    asked = set((scope or "").split())
-    known = {EVERY_SCOPE, Right.READ.value, Right.WRITE.value}
-    if not asked <= known or (Right.WRITE.value in asked and allowed is Right.READ):
-        raise OauthProblem(400, "invalid_scope", f"the scopes are {', '.join(sorted(known))}, as the client has them")
-    return Right.READ if asked == {Right.READ.value} else allowed
+    """Return the right of a token for the requested scopes, at most that of its client."""
+    requested = set((scope or "").split())
+    supported = {EVERY_SCOPE, Right.READ.value, Right.WRITE.value}
+    if not requested <= supported or (Right.WRITE.value in requested and allowed is Right.READ):
+        raise OauthProblem(
+            400, "invalid_scope", f"the scopes are {', '.join(sorted(supported))}, as far as granted to the client"
+        )
+    return Right.READ if requested == {Right.READ.value} else allowed
 
 
-def _is_same(given: str, other: str) -> bool:
-    return hmac.compare_digest(given.encode(), other.encode("utf-8", "surrogatepass"))
+def _is_same(secret: str, other: str) -> bool:
+    return hmac.compare_digest(secret.encode(), other.encode("utf-8", "surrogatepass"))
 
 
 def _pack(data: bytes) -> str:

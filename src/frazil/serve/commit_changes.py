@@ -1,8 +1,9 @@
-"""Requirements and updates of clients to new states, of tables, several tables, and views.
+"""Commits the requirements and updates of clients, for tables, several tables, and views.
 
-Requirements are asked of the current state; where they fail the client has to look again, and the commit is a
-conflict at once. Where they hold and another writer moves the pointer meanwhile, the same updates are made on the new
-state, by the retry loop of commits (`commit/commit_loop.py`): clients see no conflict that is none.
+Requirements are checked against the current state; if they fail, the client has to reload, and the commit is a
+conflict.
+If they hold but another writer moves the pointer meanwhile, the same updates are applied to the new state by the retry
+loop of commits (`commit/commit_loop.py`), so that clients see only real conflicts.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ from frazil.commit.commit_loop import CommitLoop, Limits
 from frazil.errors import CommitConflictError, TableNotFoundError, ViewNotFoundError
 from frazil.loaded import LoadedTable, LoadedView
 from frazil.serve.auth import Caller
+from frazil.serve.error_messages import failed_requirement
 from frazil.serve.loaded_cache import LoadedCache
 from frazil.serve.name_locks import NameLocks
-from frazil.serve.protocol_words import failed_requirement
 from frazil.serve.roots import Roots
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a client asks for of one table, or of one view."""
+class ChangeRequest:
+    """The change of one table or view that a client requests."""
 
     identifier: Identifier
     requirements: tuple[Any, ...]
@@ -47,13 +48,13 @@ class Asked:
 
     @property
     def creates(self) -> bool:
-        """Whether the table or view must not be there yet."""
+        """Whether the change requires that the table or view does not exist yet."""
         return any(isinstance(requirement, AssertCreate) for requirement in self.requirements)
 
 
 @dataclass
 class _Attempts(Generic[LoadedT]):
-    """Changes on their way into the catalog: each time on the present state, if it meets their requirements."""
+    """Attempts to commit changes, each based on the present state if it meets their requirements."""
 
     names: str
     send: Callable[[], Outcome[LoadedT]]
@@ -63,12 +64,12 @@ class _Attempts(Generic[LoadedT]):
         return None
 
     def find_committed(self) -> tuple[LoadedT, ...] | None:
-        """Return nothing: who asked can tell, by the key of the request."""
+        """Return None: the client can find out, by the key of the request."""
         return None
 
 
 class Committer:
-    """Carries out changes on a catalog."""
+    """Applies changes to a catalog."""
 
     def __init__(self, catalog: Catalog, cache: LoadedCache, roots_of: Callable[[Caller, Namespace], Roots]) -> None:
         self._catalog = catalog
@@ -76,79 +77,81 @@ class Committer:
         self._cache = cache
         self._locks = NameLocks()
 
-    def commit_tables(self, asked: Sequence[Asked], caller: Caller) -> tuple[LoadedTable, ...]:
-        """Carry out the changes of one or several tables, all or none; return the new states."""
+    def commit_tables(self, requests: Sequence[ChangeRequest], caller: Caller) -> tuple[LoadedTable, ...]:
+        """Commit the changes of one or several tables, all or none; return the new states."""
 
         def send() -> Outcome[LoadedTable]:
-            return self._catalog.commit_many([self._table_change(change, caller) for change in asked])
+            return self._catalog.commit_many([self._table_change(change, caller) for change in requests])
 
-        names = [change.identifier for change in asked]
+        names = [change.identifier for change in requests]
         with self._locks.held(names):
             attempts = _Attempts(", ".join(map(format_name, names)), send)
             return CommitLoop[LoadedTable](self._catalog).run(attempts, Limits(()))
 
-    def commit_view(self, asked: Asked, caller: Caller) -> LoadedView:
-        """Carry out the change of a view; return its new state."""
+    def commit_view(self, change_request: ChangeRequest, caller: Caller) -> LoadedView:
+        """Commit the change of a view; return its new state."""
 
         def send() -> Outcome[LoadedView]:
-            change = self._view_change(asked, caller)
+            change = self._view_change(change_request, caller)
             return self._catalog.commit_view(change.base, change.updates, change.requirements)
 
-        with self._locks.held([asked.identifier]):
-            attempts = _Attempts(format_name(asked.identifier), send)
+        with self._locks.held([change_request.identifier]):
+            attempts = _Attempts(format_name(change_request.identifier), send)
             return CommitLoop[LoadedView](self._catalog).run(attempts, Limits(()))[0]
 
-    def _table_change(self, asked: Asked, caller: Caller) -> TableChange:
-        roots = self._roots_of(caller, asked.identifier[:-1])
+    def _table_change(self, request: ChangeRequest, caller: Caller) -> TableChange:
+        roots = self._roots_of(caller, request.identifier[:-1])
         try:
-            base = self._cache.load_table(asked.identifier).loaded
+            base = self._cache.load_table(request.identifier).loaded
         except TableNotFoundError:
-            if not asked.creates:
-                self._check_namespace(asked.identifier)
-                raise table_not_found(asked.identifier) from None
-            metadata = apply_updates(None, self._placed(asked, roots), now_ms=self._catalog.now_ms())
+            if not request.creates:
+                self._check_namespace(request.identifier)
+                raise table_not_found(request.identifier) from None
+            metadata = apply_updates(None, self._placed(request, roots), now_ms=self._catalog.now_ms())
             roots.check_metadata(metadata)
-            made = LoadedTable(asked.identifier, metadata, None, self._catalog.storage)
-            return TableChange(made, (), asked.requirements)
-        for requirement in asked.requirements:
+            staged = LoadedTable(request.identifier, metadata, None, self._catalog.storage)
+            return TableChange(staged, (), request.requirements)
+        for requirement in request.requirements:
             with _named(requirement):
                 check_requirements(base.metadata, [requirement])
-        roots.beside(base.metadata).check_updates(asked.updates, base.metadata.location)
-        return TableChange(base, asked.updates, asked.requirements)
+        roots.beside(base.metadata).check_updates(request.updates, base.metadata.location)
+        return TableChange(base, request.updates, request.requirements)
 
-    def _view_change(self, asked: Asked, caller: Caller) -> ViewChange:
-        roots = self._roots_of(caller, asked.identifier[:-1])
+    def _view_change(self, request: ChangeRequest, caller: Caller) -> ViewChange:
+        roots = self._roots_of(caller, request.identifier[:-1])
         try:
-            base = self._cache.load_view(asked.identifier).loaded
+            base = self._cache.load_view(request.identifier).loaded
         except ViewNotFoundError:
-            if not asked.creates:
-                self._check_namespace(asked.identifier)
-                raise view_not_found(asked.identifier) from None
-            metadata = apply_view_updates(None, self._placed(asked, roots), now_ms=self._catalog.now_ms())
+            if not request.creates:
+                self._check_namespace(request.identifier)
+                raise view_not_found(request.identifier) from None
+            metadata = apply_view_updates(None, self._placed(request, roots), now_ms=self._catalog.now_ms())
             roots.check_metadata(metadata)
-            made = LoadedView(asked.identifier, metadata, None, self._catalog.storage)
-            return ViewChange(made, (), asked.requirements)
-        for requirement in asked.requirements:
+            staged = LoadedView(request.identifier, metadata, None, self._catalog.storage)
+            return ViewChange(staged, (), request.requirements)
+        for requirement in request.requirements:
             with _named(requirement):
                 check_view_requirements(base.metadata, [requirement])
-        roots.beside(base.metadata).check_updates(asked.updates, base.metadata.location)
-        return ViewChange(base, asked.updates, asked.requirements)
+        roots.beside(base.metadata).check_updates(request.updates, base.metadata.location)
+        return ViewChange(base, request.updates, request.requirements)
 
-    def _placed(self, asked: Asked, roots: Roots) -> tuple[Any, ...]:
-        """Return the updates of something new, with an identity and a location that nobody else has."""
-        self._check_namespace(asked.identifier)
-        taken = self._catalog.find_existing(asked.identifier)
-        if taken is not None:
-            raise taken
-        given = next((update.location for update in reversed(asked.updates) if isinstance(update, SetLocation)), None)
-        if given is not None:
-            # Before the catalog says what is there.
-            roots.check(given)
-        location = self._catalog.new_location(asked.identifier, given)
-        added: list[Any] = [] if given is not None else [SetLocation(location)]
-        if not any(isinstance(update, AssignUuid) for update in asked.updates):
+    def _placed(self, request: ChangeRequest, roots: Roots) -> tuple[Any, ...]:
+        """Return the updates that create a table or view, with a new identity and a location of its own."""
+        self._check_namespace(request.identifier)
+        existing = self._catalog.find_existing(request.identifier)
+        if existing is not None:
+            raise existing
+        requested_location = next(
+            (update.location for update in reversed(request.updates) if isinstance(update, SetLocation)), None
+        )
+        if requested_location is not None:
+            # Checked before the catalog reveals what exists there.
+            roots.check(requested_location)
+        location = self._catalog.new_location(request.identifier, requested_location)
+        added: list[Any] = [] if requested_location is not None else [SetLocation(location)]
+        if not any(isinstance(update, AssignUuid) for update in request.updates):
             added.append(AssignUuid(self._catalog.new_id()))
-        return (*added, *asked.updates)
+        return (*added, *request.updates)
 
     def _check_namespace(self, identifier: Identifier) -> None:
         if not self._catalog.namespace_exists(identifier[:-1]):
@@ -157,7 +160,7 @@ class Committer:
 
 @contextmanager
 def _named(requirement: Any) -> Iterator[None]:
-    """Say which requirement it was that does not hold."""
+    """Add the failed requirement to the error."""
     try:
         yield
     except CommitConflictError as problem:

@@ -1,8 +1,8 @@
-"""From what went wrong to the protocol's codes and types: operations raise, and answers are made of it here.
+"""Translates errors of operations into responses with the protocol's codes and types.
 
 A body is `{"error": {"message", "type", "code"}}`. A commit that did not happen is 409, which clients may retry; one
-that may have happened is a CommitStateUnknownException with 500, after which clients delete nothing. What failed for
-a reason that may pass (storage, the database) is 503 with `Retry-After`, and nothing happened.
+that may have happened is a CommitStateUnknownException with 500, after which clients delete nothing. Temporary failures
+(of storage or the database) are 503 with `Retry-After`, and nothing happened.
 """
 
 from __future__ import annotations
@@ -57,25 +57,27 @@ _CODES: Final[tuple[tuple[type[FrazilError], int, str], ...]] = (
     (StorageError, 503, UNAVAILABLE),
     (CorruptTableError, 500, INTERNAL),
 )
-"""The first that an error is an instance of counts."""
+"""The first entry that an error is an instance of applies."""
 
 
 def error_answer(error: BaseException) -> Answer:
-    """Return the answer for an error; of one that is not frazil's, nothing is told."""
+    """Return the response for an error; errors other than frazil's are not revealed."""
     if isinstance(error, Refusal):
-        return made_error(error.code, error.kind, error.message, error.headers)
+        return make_error(error.code, error.kind, error.message, error.headers)
     if isinstance(error, FrazilError):
         for cls, code, name in _CODES:
             if isinstance(error, cls):
                 headers = {"retry-after": RETRY_SECONDS} if code == 503 else None
-                return made_error(code, name, _message(error), headers)
-    return made_error(500, INTERNAL, "Cannot carry out the request: the server met an error of its own")
+                return make_error(code, name, _message(error), headers)
+    return make_error(500, INTERNAL, "Cannot carry out the request: internal server error")
 
 
-def made_error(code: int, error_type: str, message: str, headers: dict[str, str] | None = None) -> Answer:
-    """Return an error as an answer."""
-    made = json_answer({"error": {"message": message, "type": error_type, "code": code}}, code=code, headers=headers)
-    return Answer(code, made.body, made.headers, error_type)
+def make_error(code: int, error_type: str, message: str, headers: dict[str, str] | None = None) -> Answer:
+    """Return an error response."""
+    response = json_answer(
+        {"error": {"message": message, "type": error_type, "code": code}}, code=code, headers=headers
+    )
+    return Answer(code, response.body, response.headers, error_type)
 
 
 def _message(error: FrazilError) -> str:

@@ -1,7 +1,7 @@
-"""What an operation is given and what it gives back: a request and an answer, as values without a network.
+"""The request and response values of operations, independent of the network.
 
-Operations are plain functions from one to the other. `app.py` reads requests and sends answers; what goes wrong is an
-error of frazil's, or a `Refusal` where the protocol has a code of its own; `error_answers.py` makes answers of both.
+Operations are plain functions from requests to responses. `app.py` reads requests and sends responses; failures are
+frazil errors, or a `Refusal` with a code of the protocol; `error_answers.py` translates both into responses.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KEY_HEADER: Final = "idempotency-key"
 
 
 class Refusal(Exception):
-    """A request that ends with a code and a type of the protocol's own. Does not leave this room."""
+    """A failure with a code and a type of the protocol. Internal to this room."""
 
     def __init__(self, code: int, error_type: str, message: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
@@ -37,7 +37,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request: names from its path, its query and headers (names in lower case), its body, and who sent it."""
+    """One request: the names in its path, its query and headers (names in lower case), its body, and its caller."""
 
     method: str = "GET"
     path: str = "/"
@@ -75,44 +75,44 @@ class Request:
         return (*self.namespace, self.names["name"])
 
     def json(self) -> JsonObject:
-        """Return the body, a JSON object."""
+        """Return the body as a JSON object."""
         with as_bad_request():
             return JsonObject(parse_json(self.body, where="the request", heading=HEADING), heading=HEADING)
 
     def flag(self, name: str) -> bool:
-        """Return a parameter of the query that is true or false."""
+        """Return a boolean query parameter."""
         text = self.query.get(name, "false").lower()
         if text not in ("true", "false"):
-            raise InvalidRequestError(f"Cannot use {name}={text[:40]!r}: it is true or false")
+            raise InvalidRequestError(f"Cannot use {name}={text[:40]!r}: it must be true or false")
         return text == "true"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer: its code, its body and headers."""
+    """One response: its code, body and headers."""
 
     code: int = 200
     body: bytes = field(default=b"", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict)
     error_type: str | None = None
-    """Of an error, its type."""
+    """The type of an error response."""
     location: str | None = None
-    """The metadata file that the whole answer can be made of again; None where it cannot."""
+    """The metadata file from which the whole response can be recreated, or None if it cannot."""
 
 
 def json_answer(value: Any, *, code: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
-    """Return an answer whose body is a JSON value."""
+    """Return a response with a JSON body."""
     return Answer(code, encode_json(value), headers or {})
 
 
 def no_content() -> Answer:
-    """Return the answer that says done, and nothing else."""
+    """Return the response for success without content."""
     return Answer(NO_CONTENT)
 
 
 @contextmanager
 def as_bad_request() -> Iterator[None]:
-    """Make what is wrong with a body, or not known here, an error about the request."""
+    """Turn errors in a body, or unsupported content, into errors of the request."""
     try:
         yield
     except (CorruptTableError, UnsupportedError) as problem:
@@ -120,17 +120,17 @@ def as_bad_request() -> Iterator[None]:
 
 
 def split_namespace(text: str) -> Namespace:
-    """Return the namespace that a path or a query names, its parts apart by the unit separator."""
+    """Return the namespace named in a path or query, split at the unit separator."""
     return tuple(text.split(UNIT_SEPARATOR))
 
 
 def split_views(text: str) -> tuple[Identifier, ...]:
-    """Return the views that a query names, with commas between them; a comma inside of a name is escaped."""
+    """Return the comma-separated views of a query; commas inside names are escaped."""
     return tuple(tuple(unquote(piece).split(UNIT_SEPARATOR)) for piece in text.split(","))
 
 
 def decode_namespace(obj: JsonObject, name: str) -> Namespace:
-    """Return a namespace of a body."""
+    """Return a namespace in a body."""
     parts: tuple[str, ...] = obj.strings(name)
     return parts
 

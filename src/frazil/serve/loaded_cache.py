@@ -1,7 +1,8 @@
-"""Tables and views that were loaded lately, with their JSON: a metadata file never changes, so its location is the key.
+"""A cache of loaded tables and views with their JSON, by metadata location, since metadata files never change.
 
-Where a catalog can tell where metadata is without reading it (`Catalog.locate_table`), a load of a table that was
-loaded before costs one look at its pointer, and the answer's body is there already. Other catalogs are asked each time.
+If a catalog can tell the metadata location without reading it (`Catalog.locate_table`), loading a cached table costs
+one
+look-up of its pointer, and the response body is ready. Other catalogs are asked each time.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from frazil.storage.locations import scheme_of
 
 BUDGET_BYTES: Final = 256 << 20
 _BYTES_PER_TEXT_BYTE: Final = 3
-"""About what an entry takes for each byte of its JSON: the text, and the values that were read from it."""
+"""The approximate memory use of an entry per byte of its JSON: the text, and the parsed values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class ViewText:
 
 
 class LoadedCache:
-    """The states that were asked for last, as many as fit the budget. Several threads may ask."""
+    """The most recently used states that fit the memory budget. Thread-safe."""
 
     def __init__(self, catalog: Catalog, budget_bytes: int = BUDGET_BYTES) -> None:
         self._catalog = catalog
@@ -54,24 +55,24 @@ class LoadedCache:
     def load_table(self, identifier: Identifier) -> TableText:
         """Return the current state of a table."""
         location = self._catalog.locate_table(identifier)
-        known = self._find(location)
-        if known is not None and location is not None:
-            return TableText(LoadedTable(identifier, known[0], location, self._catalog.storage), known[1])
+        cached = self._find(location)
+        if cached is not None and location is not None:
+            return TableText(LoadedTable(identifier, cached[0], location, self._catalog.storage), cached[1])
         return self.keep_table(self._catalog.load_table(identifier), is_fixed=location is not None)
 
     def load_view(self, identifier: Identifier) -> ViewText:
         """Return the current state of a view."""
         location = self._catalog.locate_view(identifier)
-        known = self._find(location)
-        if known is not None and location is not None:
-            return ViewText(LoadedView(identifier, known[0], location, self._catalog.storage), known[1])
+        cached = self._find(location)
+        if cached is not None and location is not None:
+            return ViewText(LoadedView(identifier, cached[0], location, self._catalog.storage), cached[1])
         loaded = self._catalog.load_view(identifier)
         text = encode_view_metadata(loaded.metadata, compress=False)
         self._keep(loaded, text, is_fixed=location is not None)
         return ViewText(loaded, text)
 
     def keep_table(self, loaded: LoadedTable, *, is_fixed: bool = True) -> TableText:
-        """Return a state with its JSON, and keep it for those who load it next."""
+        """Encode a state as JSON, and cache it for later loads."""
         text = encode_table_metadata(loaded.metadata)
         self._keep(loaded, text, is_fixed=is_fixed)
         return TableText(loaded, text)
@@ -80,13 +81,13 @@ class LoadedCache:
         if location is None:
             return None
         with self._lock:
-            known = self._kept.get(location)
-            if known is not None:
+            cached = self._kept.get(location)
+            if cached is not None:
                 self._kept.move_to_end(location)
-        # A file that was lost is to be noticed, where looking costs next to nothing.
-        if known is not None and scheme_of(location) == "file" and not self._catalog.storage.exists(location):
+        # A lost file should be noticed if checking costs next to nothing.
+        if cached is not None and scheme_of(location) == "file" and not self._catalog.storage.exists(location):
             return None
-        return known
+        return cached
 
     def _keep(self, loaded: LoadedTable | LoadedView, text: bytes, *, is_fixed: bool) -> None:
         location, size = loaded.metadata_location, len(text) * _BYTES_PER_TEXT_BYTE
@@ -103,7 +104,7 @@ class LoadedCache:
 
 
 def with_referenced_snapshots(metadata: TableMetadata) -> TableMetadata:
-    """Return metadata with only the snapshots that branches and tags are at."""
-    wanted = {ref.snapshot_id for ref in metadata.refs.values()} | {metadata.current_snapshot_id}
-    cells = [cell for cell in metadata.snapshots.cells if cell.snapshot_id in wanted]
+    """Return metadata with only the snapshots that branches and tags refer to."""
+    referenced = {ref.snapshot_id for ref in metadata.refs.values()} | {metadata.current_snapshot_id}
+    cells = [cell for cell in metadata.snapshots.cells if cell.snapshot_id in referenced]
     return metadata if len(cells) == len(metadata.snapshots) else replace(metadata, snapshots=SnapshotList(cells))

@@ -1,9 +1,9 @@
-"""Who may go on with what has a name: locks of threads, and turns of requests that wait for a thread.
+"""Locks of threads by name, and turns of requests that wait for a thread.
 
-One commit to a table at a time, in this process: commits that ran at once would conflict and be tried again. Those that
-waited for it in threads would leave none to requests for other tables, and would get the lock in no order: a client
-could wait while others came again and again. So they come into threads by turns: in the order in which they arrived,
-few at a time.
+Commits to one table run one at a time in this process, since concurrent ones would conflict and be retried. If they
+waited for each other in threads, none would be left for requests to other tables, and the lock would go to them in no
+particular order: a client could wait while others came again and again. So requests enter threads by turns: in the
+order of their arrival, a few at a time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class _Shared(Generic[T]):
-    """Things by name, made when they are asked for and forgotten when nobody uses them."""
+    """Objects by name, created on demand and dropped when unused."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -41,7 +41,7 @@ class _Shared(Generic[T]):
                     self._used[name] = thing, users - 1
 
     def users(self, name: Key) -> int:
-        """Return how many have or wait for what a name stands for."""
+        """Return the number of users of a name's object, including those waiting."""
         with self._guard:
             return self._used[name][1] if name in self._used else 0
 
@@ -51,7 +51,7 @@ class NameLocks(_Shared[FairLock]):
 
     @contextmanager
     def held(self, names: Iterable[Key]) -> Iterator[None]:
-        """Hold the locks of some names; taken in one order, so that nobody waits for each other."""
+        """Hold the locks of several names, acquired in a fixed order to prevent deadlocks."""
         with ExitStack() as stack:
             for name in sorted(set(names)):
                 stack.enter_context(stack.enter_context(self.used(name, FairLock)))
@@ -63,7 +63,7 @@ class Turns(_Shared[asyncio.Semaphore]):
 
     @asynccontextmanager
     async def taken(self, name: Key, at_once: int) -> AsyncIterator[None]:
-        """Wait behind those who asked for a name before, until fewer than `at_once` of them have their turn."""
+        """Wait behind earlier requests for a name until fewer than `at_once` of them have their turn."""
         with self.used(name, lambda: asyncio.Semaphore(at_once)) as turn:
             async with turn:
                 yield

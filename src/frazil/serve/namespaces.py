@@ -23,13 +23,13 @@ from frazil.serve.pages import page_of
 from frazil.serve.service import Service
 
 KEY_LIFETIME = "PT1H"
-"""How long an Idempotency-Key is remembered, as clients are told."""
+"""How long an Idempotency-Key is remembered, as announced to clients."""
 
 
 def show_config(service: Service, _: Request) -> Answer:
-    """Answer with what a client has to know: which operations there are, and for how long keys are remembered.
+    """Return the configuration for clients: the supported operations, and how long keys are remembered.
 
-    There is one warehouse here, and whatever a client calls it is a name of it.
+    The server has one warehouse, and accepts any name for it.
     """
     return json_answer(
         {
@@ -42,13 +42,13 @@ def show_config(service: Service, _: Request) -> Answer:
 
 
 def list_namespaces(service: Service, request: Request) -> Answer:
-    """Answer with the namespaces below another, or the topmost."""
+    """Return the child namespaces of a namespace, or the top-level ones."""
     text = request.query.get("parent", "")
     parent = split_namespace(text) if text else ()
     if parent and not request.caller.may_see(parent):
         request.check_right(Right.READ, parent)
-    found = service.catalog.list_namespaces(parent)
-    names, token = page_of(request, [name for name in found if request.caller.may_see(name)])
+    namespaces = service.catalog.list_namespaces(parent)
+    names, token = page_of(request, [name for name in namespaces if request.caller.may_see(name)])
     return json_answer({"namespaces": names, "next-page-token": token})
 
 
@@ -62,7 +62,7 @@ def create_namespace(service: Service, request: Request) -> Answer:
 
 
 def created_again(_: Service, request: Request, _result: str) -> Answer:
-    """Answer as a creation does."""
+    """Recreate the response of a creation."""
     namespace, properties = _decode_new(request)
     return json_answer({"namespace": namespace, "properties": properties})
 
@@ -74,23 +74,23 @@ def _decode_new(request: Request) -> tuple[Namespace, dict[str, str]]:
 
 
 def load_namespace(service: Service, request: Request) -> Answer:
-    """Answer with a namespace's properties."""
+    """Return a namespace's properties."""
     properties = service.catalog.load_namespace_properties(request.namespace)
     return json_answer({"namespace": request.namespace, "properties": properties})
 
 
 def namespace_exists(service: Service, request: Request) -> Answer:
-    """Answer whether a namespace is there."""
+    """Respond whether a namespace exists."""
     if not request.caller.may_see(request.namespace):
         request.check_right(Right.READ, request.namespace)
     if not service.catalog.namespace_exists(request.namespace):
-        # Nothing but the code is sent in answer to HEAD.
+        # The response to HEAD has only a status.
         service.catalog.load_namespace_properties(request.namespace)
     return no_content()
 
 
 def drop_namespace(service: Service, request: Request) -> Answer:
-    """Drop a namespace that holds nothing."""
+    """Drop an empty namespace."""
     service.catalog.drop_namespace(request.namespace)
     return no_content()
 
@@ -101,9 +101,9 @@ def update_properties(service: Service, request: Request) -> Answer:
     service.roots_of(request.caller, request.namespace).check_properties(updates, service.catalog.warehouse)
     both = sorted(set(removals) & set(updates))
     if both:
-        raise Refusal(422, UNPROCESSABLE, f"Cannot set and remove the property {both[0]!r} at once")
+        raise Refusal(422, UNPROCESSABLE, f"Cannot set and remove the property {both[0]!r} in one request")
     if len(set(removals)) < len(removals):
-        raise InvalidRequestError("Cannot remove a property twice at once")
+        raise InvalidRequestError("Cannot remove a property twice in one request")
     before = service.catalog.load_namespace_properties(request.namespace)
     if updates or removals:
         service.catalog.update_namespace_properties(request.namespace, updates, removals)
@@ -111,7 +111,7 @@ def update_properties(service: Service, request: Request) -> Answer:
 
 
 def updated_again(_: Service, request: Request, removed: str) -> Answer:
-    """Answer as a change of properties does."""
+    """Recreate the response of a change of properties."""
     return _updated(*_decode_changes(request), json.loads(removed))
 
 
@@ -132,15 +132,17 @@ def _updated(updates: Mapping[str, str], removals: Sequence[str], before: Contai
 
 
 def list_functions(service: Service, request: Request) -> Answer:
-    """Answer that there are none: catalogs here keep no functions."""
+    """Return an empty list: catalogs have no functions."""
     service.catalog.load_namespace_properties(request.namespace)
     names, token = page_of(request, ())
     return json_answer({"identifiers": names, "next-page-token": token})
 
 
 def load_function(service: Service, request: Request) -> Answer:
-    """Answer that there is no such function."""
+    """Respond that the function does not exist."""
     service.catalog.load_namespace_properties(request.namespace)
     raise Refusal(
-        404, "NoSuchFunctionException", f"Cannot find the function {request.names['name']!r}: this catalog keeps none"
+        404,
+        "NoSuchFunctionException",
+        f"Cannot find the function {request.names['name']!r}: this catalog has no functions",
     )

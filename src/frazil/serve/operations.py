@@ -1,7 +1,8 @@
-"""The operations of the protocol: which method and path each has, what it needs, and what carries it out.
+"""The operations of the protocol: the method and path of each, its requirements, and its implementation.
 
-The table is the routes, and what `/v1/config` tells clients. Paths are cut at slashes before they are unescaped: names
-may hold any character, slashes among them. A prefix before `namespaces` and its like may be the catalog's name.
+The table defines the routes and what `/v1/config` announces. Paths are split at slashes before they are unescaped,
+since
+names may contain any character, including slashes. A prefix before `namespaces` etc. may be the catalog's name.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from frazil.catalog.names import format_name
 from frazil.errors import AlreadyExistsError, FrazilError, InvalidRequestError
 from frazil.serve import access_operations, namespaces, planning, tables, tokens, views
 from frazil.serve.auth import Right
+from frazil.serve.error_messages import protocol_refusal
 from frazil.serve.exchange import Answer, Refusal, Request, decode_identifier, no_content
-from frazil.serve.protocol_words import in_protocol_words
 from frazil.serve.service import Service
 
 Run = Callable[[Service, Request], Answer]
@@ -28,7 +29,7 @@ _ROOTS: Final = frozenset({"namespaces", "tables", "views", "transactions"})
 
 
 def done_again(_: Service, _request: Request, _result: str) -> Answer:
-    """Answer as an operation does that says done and nothing else."""
+    """Recreate the response of an operation without content."""
     return no_content()
 
 
@@ -43,18 +44,18 @@ class Operation:
     right: Right = Right.READ
     takes_key: bool = False
     again: Callable[[Service, Request, str], Answer] = done_again
-    """What makes the answer again of its result: to a request that was carried out and never answered, or at length."""
+    """Recreates the response from the result, for a repeated request whose response was lost or not stored."""
     can_repeat: Callable[[Request], bool] = lambda _: False
-    """Whether a request that may have been carried out can be again, without a mark, and is still done once."""
+    """Whether a request that may have been carried out can be repeated without a record and is still done once."""
     at_once: int | None = None
-    """How many of these requests, for what the path names, have a thread at once: the others wait for their turn."""
+    """How many of these requests, for one path, run in threads at once; the others wait for their turn."""
     has_prefix: bool = True
     is_public: bool = False
-    """Whether no token is needed."""
+    """Whether no token is required."""
     body_bytes: int | None = None
-    """How large a body may be; None for as large as the server takes at all."""
+    """The maximum size of a body; None for the server's general limit."""
     checks_itself: bool = False
-    """Whether the operation checks the caller's right in each namespace that its body names, or leaves others out."""
+    """Whether the operation checks the caller's right in each namespace of its body, or omits closed ones."""
 
     def check_rights(self, request: Request) -> None:
         """Refuse a request whose caller lacks the right in the namespace that the path names."""
@@ -62,19 +63,19 @@ class Operation:
             request.check_right(self.right, request.namespace)
 
     def carry_out(self, service: Service, request: Request) -> Answer:
-        """Carry out a request; what goes wrong is told in the protocol's words."""
+        """Carry out a request, and translate errors into those of the protocol."""
         try:
             return self.run(service, request)
         except FrazilError as error:
             rename = self._renamed(request) if isinstance(error, AlreadyExistsError) else None
-            refusal = in_protocol_words(error, self.about, rename)
+            refusal = protocol_refusal(error, self.about, rename)
             if refusal is None:
                 raise
             raise refusal from error
 
     @property
     def about(self) -> str:
-        """What the operation is about."""
+        """The subject of the operation."""
         kinds = ("Namespace", "View", "Table")
         return next((entity for entity in kinds if entity in self.name), "Table")
 
@@ -86,7 +87,7 @@ class Operation:
 
     @property
     def endpoint(self) -> str:
-        """The operation as `/v1/config` names it."""
+        """The operation's name in `/v1/config`."""
         return (
             f"{self.method} /v1/{{prefix}}/{self.template}" if self.has_prefix else f"{self.method} /v1/{self.template}"
         )
@@ -97,9 +98,9 @@ def _write(name: str, method: str, template: str, run: Run, **more: Any) -> Oper
 
 
 _OF_ONE_TABLE: Final = 2
-"""One commits, the next is read and made ready meanwhile."""
+"""One commits while the next is read and prepared."""
 _OF_SEVERAL_TABLES: Final = 8
-"""Which tables they are of is not known before they are read: half of the threads are left to others."""
+"""Their tables are unknown before the body is read, so half of the threads are left for others."""
 
 
 _SMALL: Final = 16 << 10
@@ -210,7 +211,7 @@ class Router:
             )
 
     def find(self, method: str, raw_path: str) -> Found:
-        """Return the operation of a method and a path below `/v1/`, still escaped; refuse one that is none."""
+        """Return the operation of a method and an escaped path below `/v1/`, or refuse the request."""
         parts = raw_path.split("/")
         if len(parts) > 1 and parts[0] not in _ROOTS and parts[1] in _ROOTS:
             if unquote(parts[0]) != self._prefix:
@@ -228,21 +229,21 @@ class Router:
             raise Refusal(
                 405,
                 "MethodNotAllowedException",
-                f"Cannot {method} this: the methods allowed are {', '.join(sorted(set(allowed)))}",
+                f"Cannot {method} this: the allowed methods are {', '.join(sorted(set(allowed)))}",
                 {"allow": ", ".join(sorted(set(allowed)))},
             )
-        raise Refusal(404, "NotFoundException", "Cannot find what was asked for: the protocol has no such path")
+        raise Refusal(404, "NotFoundException", "Cannot find the path: it is not part of the protocol")
 
 
 def _match(template: tuple[str, ...], parts: Sequence[str]) -> dict[str, str] | None:
     names: dict[str, str] = {}
-    for wanted, step in zip(template, parts, strict=True):
-        if wanted[0] == "{":
+    for piece, step in zip(template, parts, strict=True):
+        if piece[0] == "{":
             if step == "":
                 return None
-            name = wanted[1:-1]
+            name = piece[1:-1]
             names["name" if name in ("table", "view", "function") else name] = _unescaped(step)
-        elif wanted != step:
+        elif piece != step:
             return None
     return names
 

@@ -1,6 +1,7 @@
-"""Lists in pages. A client that sends `pageToken`, empty at first, gets a page and the token of the next one.
+"""Paginated lists. A client that sends `pageToken`, initially empty, gets a page and the token of the next one.
 
-A token is the last name of its page: names that come and go meanwhile move nothing. Without a token the list is whole.
+A token is the last name of its page, so concurrently created or dropped names shift nothing. Without a token the list
+is complete.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _MAX_TOKEN_CHARS: Final = 4_096
 
 
 def page_of(request: Request, names: Sequence[tuple[str, ...]]) -> tuple[Sequence[tuple[str, ...]], str | None]:
-    """Return the names that a request asks for, of a list in order, and the token of the page that follows."""
+    """Return the requested part of a sorted list of names, and the token of the next page."""
     size = _size(request)
     token = request.query.get("pageToken")
     if token is None:
@@ -37,7 +38,7 @@ def _size(request: Request) -> int:
     if text is None:
         return DEFAULT_SIZE
     if not text.isascii() or not text.isdigit() or len(text) > 18 or int(text) < 1:
-        raise InvalidRequestError(f"Cannot list with pageSize={text[:40]!r}: it is a number from 1 on")
+        raise InvalidRequestError(f"Cannot list with pageSize={text[:40]!r}: it must be a positive integer")
     return min(int(text), MAX_SIZE)
 
 
@@ -52,4 +53,4 @@ def _decode(token: str) -> tuple[str, ...]:
             return msgspec.json.decode(data, type=tuple[str, ...])
         except (binascii.Error, ValueError, msgspec.DecodeError, RecursionError):
             pass
-    raise InvalidRequestError("Cannot list from this pageToken: no page ended with it")
+    raise InvalidRequestError("Cannot list from this pageToken: it is not valid")

@@ -1,9 +1,10 @@
-"""Operations that plan scans here, for clients that do not read manifests, and reports on what clients did.
+"""Scan planning for clients that do not read manifests, and clients' reports.
 
-The manifest list is read and manifests are left out by their summaries, which takes milliseconds however large the
-table is. Few files are answered right away; many by tasks, each a few manifests, which the client fetches as it likes,
-several at a time. Where a filter may leave few files of many, manifests are read right away, on several threads, for
-some seconds at most: what was found is answered with tasks for the rest. What is planned is one snapshot and never
+The manifest list is read and manifests are pruned by their summaries, which takes milliseconds however large the table
+is. A few files are returned immediately; many as tasks of a few manifests each, which the client fetches in any order
+and
+in parallel. If a filter may select few files of many, manifests are read immediately by several threads, for a few
+seconds at most: the files found so far are returned with tasks for the rest. A plan is of one snapshot and never
 changes.
 """
 
@@ -25,20 +26,20 @@ from frazil.scan.incremental import AppendsPlan, plan_appends
 from frazil.scan.plan import Plan
 from frazil.serve.auth import Right
 from frazil.serve.exchange import Answer, Refusal, Request, as_bad_request, json_answer, no_content
-from frazil.serve.kept_plans import KeptPlan
-from frazil.serve.kept_state import MAX_REPORT_BYTES
+from frazil.serve.plan_cache import CachedPlan
 from frazil.serve.scan_tasks_json import ScanTasks
+from frazil.serve.server_state import MAX_REPORT_BYTES
 from frazil.serve.service import Service
 from frazil.spec.manifest import ManifestFile
 from frazil.spec.schema import Schema
 from frazil.threads import default_threads
 
 FILES_AT_ONCE: Final = 2_000
-"""So many files are answered right away."""
+"""The maximum number of files in the first response."""
 SECONDS_AT_ONCE: Final = 5.0
-"""So long files are looked for before the answer is sent; what is left is for tasks."""
+"""The time limit for finding files for the first response; the rest is left to tasks."""
 FILES_IN_TASK: Final = 10_000
-"""About so many files are in a task: fewer where manifests end, more where one has more."""
+"""The approximate number of files in a task; tasks consist of whole manifests."""
 
 
 def plan_table_scan(service: Service, request: Request) -> Answer:
@@ -52,50 +53,50 @@ def plan_table_scan(service: Service, request: Request) -> Answer:
             raise InvalidRequestError(error.message) from error
     _check_places(service, request, plan)
     manifests = plan.chosen_manifests()
-    found, done = _find_at_once(plan, stats_ids, manifests)
+    first_tasks, done = _find_at_once(plan, stats_ids, manifests)
     tasks = tuple(_cut(manifests[done:]))
-    kept = KeptPlan(
+    cached = CachedPlan(
         request.identifier, plan, stats_ids, manifests[:done], tasks, service.catalog.now_ms(), len(request.body)
     )
-    service.plans.keep(kept)
-    return json_answer({"plan-id": kept.plan_id, **_completed(service, request, kept, loaded, found)})
+    service.plans.keep(cached)
+    return json_answer({"plan-id": cached.plan_id, **_completed(service, request, cached, loaded, first_tasks)})
 
 
 def fetch_planning_result(service: Service, request: Request) -> Answer:
-    """Answer with a plan that was made."""
+    """Return an existing plan."""
     loaded = service.cache.load_table(request.identifier).loaded
-    kept = _kept(service, request)
-    return json_answer(_completed(service, request, kept, loaded, _files_of(kept, kept.at_once)))
+    cached = _kept(service, request)
+    return json_answer(_completed(service, request, cached, loaded, _files_of(cached, cached.at_once)))
 
 
 def cancel_planning(service: Service, request: Request) -> Answer:
-    """Forget a plan."""
+    """Remove a plan."""
     _exists(service, request)
     service.plans.forget(_kept(service, request).plan_id)
     return no_content()
 
 
 def fetch_scan_tasks(service: Service, request: Request) -> Answer:
-    """Answer with the files of one task."""
+    """Return the files of one task."""
     with as_bad_request():
         name: str = request.json().string("plan-task")
     _exists(service, request)
     plan_id, _, number = name.rpartition(".")
-    kept = service.plans.find(plan_id, request.identifier, service.catalog.now_ms())
+    cached = service.plans.find(plan_id, request.identifier, service.catalog.now_ms())
     is_number = number.isascii() and number.isdigit() and len(number) < 10
-    if kept is None or not is_number or int(number) >= len(kept.tasks):
-        raise Refusal(404, "NoSuchPlanTaskException", "Cannot find the plan task: there is none of that name here")
-    return json_answer(_files_of(kept, kept.tasks[int(number)]).fields())
+    if cached is None or not is_number or int(number) >= len(cached.tasks):
+        raise Refusal(404, "NoSuchPlanTaskException", "Cannot find the plan task: it does not exist")
+    return json_answer(_files_of(cached, cached.tasks[int(number)]).fields())
 
 
 def report_metrics(service: Service, request: Request) -> Answer:
-    """Keep a client's report on a scan or a commit."""
+    """Store a client's report on a scan or a commit."""
     body = request.json()
     with as_bad_request():
         report_type: str = body.string("report-type")
         if report_type not in ("scan-report", "commit-report"):
             raise InvalidRequestError(
-                f"Cannot take a report of the type {report_type[:40]!r}: it is a scan's or a commit's"
+                f"Cannot take a report of the type {report_type[:40]!r}: it must be scan-report or commit-report"
             )
         body.string("table-name")
     _exists(service, request)
@@ -105,11 +106,11 @@ def report_metrics(service: Service, request: Request) -> Answer:
     return no_content()
 
 
-# How a plan is made and shown
+# Creating and presenting plans
 
 
 def _check_places(service: Service, request: Request, plan: Plan) -> None:
-    """Refuse to read metadata for a caller from folders that are closed to them."""
+    """Refuse to read metadata from folders that are closed to the caller."""
     if not request.caller.is_limited:
         return
     metadata = plan.loaded.metadata
@@ -128,14 +129,14 @@ def _plan(service: Service, loaded: LoadedTable, body: JsonObject) -> tuple[Plan
     start, end = body.int64("start-snapshot-id", None), body.int64("end-snapshot-id", None)
     is_case_sensitive = body.boolean("case-sensitive", True)
     if snapshot_id is not None and (start is not None or end is not None):
-        raise InvalidRequestError("Cannot plan the scan: it is of one snapshot, or of what came between two")
+        raise InvalidRequestError("Cannot plan the scan: it needs one snapshot, or the range between two")
     if start is not None and end is None:
         raise InvalidRequestError("Cannot plan the scan: start-snapshot-id needs end-snapshot-id")
     snapshot, schema = choose_snapshot(loaded.metadata, SnapshotChoice(snapshot_id=snapshot_id))
     if not body.boolean("use-snapshot-schema", False):
         schema = loaded.metadata.current_schema
-    given = body.raw("filter")
-    predicate = TRUE if given is None else decode_predicate(given, schema if is_case_sensitive else None)
+    filter_json = body.raw("filter")
+    predicate = TRUE if filter_json is None else decode_predicate(filter_json, schema if is_case_sensitive else None)
     select = body.strings("select", ())
     _ids_of(schema, select, is_case_sensitive)
     stats = _ids_of(schema, body.strings("stats-fields", ()), is_case_sensitive)
@@ -159,50 +160,50 @@ def _ids_of(schema: Schema, names: tuple[str, ...], is_case_sensitive: bool) -> 
     return frozenset(schema.field(name, case_sensitive=is_case_sensitive).field_id for name in names)
 
 
-def _files_of(kept: KeptPlan, manifests: list[ManifestFile]) -> ScanTasks:
+def _files_of(cached: CachedPlan, manifests: list[ManifestFile]) -> ScanTasks:
     """Return the files of some of a plan's manifests."""
-    found = ScanTasks(kept.plan, kept.stats_ids)
-    found.add(kept.plan.batches_of(manifests))
-    return found
+    tasks = ScanTasks(cached.plan, cached.stats_ids)
+    tasks.add(cached.plan.batches_of(manifests))
+    return tasks
 
 
 def _find_at_once(plan: Plan, stats_ids: frozenset[int], manifests: list[ManifestFile]) -> tuple[ScanTasks, int]:
-    """Return the files that are answered right away, and how many of the manifests those are of."""
-    found = ScanTasks(plan, stats_ids)
+    """Return the files for the first response, and the number of manifests that they cover."""
+    tasks = ScanTasks(plan, stats_ids)
     is_small = sum(map(_files_in, manifests)) <= FILES_AT_ONCE
     if not is_small and not plan.prunes_files:
-        return found, 0
+        return tasks, 0
     done, until = 0, time.monotonic() + SECONDS_AT_ONCE
     with contextlib.closing(plan.batches_of(manifests)) as batches:
         for batch in batches:
-            if not is_small and (len(found.files) + len(batch.files) > FILES_AT_ONCE or time.monotonic() > until):
+            if not is_small and (len(tasks.files) + len(batch.files) > FILES_AT_ONCE or time.monotonic() > until):
                 break
-            found.add([batch])
+            tasks.add([batch])
             done += 1
-    return found, done
+    return tasks, done
 
 
 def _completed(
-    service: Service, request: Request, kept: KeptPlan, loaded: LoadedTable, found: ScanTasks
+    service: Service, request: Request, cached: CachedPlan, loaded: LoadedTable, first_tasks: ScanTasks
 ) -> dict[str, Any]:
     fields: dict[str, Any] = {"status": "completed"}
-    asked = request.headers.get("x-iceberg-access-delegation", "")
-    if asked:
-        given = service.access.delegated(
-            loaded, asked, can_write=request.can_write, closed=service.closed_folders(request)
+    requested_ways = request.headers.get("x-iceberg-access-delegation", "")
+    if requested_ways:
+        access = service.access.delegated(
+            loaded, requested_ways, can_write=request.can_write, closed=service.closed_folders(request)
         )
-        if "storage-credentials" in given:
-            fields["storage-credentials"] = given["storage-credentials"]
-    if kept.tasks:
-        fields["plan-tasks"] = kept.task_names
-    return fields if kept.tasks and not found.files else {**fields, **found.fields()}
+        if "storage-credentials" in access:
+            fields["storage-credentials"] = access["storage-credentials"]
+    if cached.tasks:
+        fields["plan-tasks"] = cached.task_names
+    return fields if cached.tasks and not first_tasks.files else {**fields, **first_tasks.fields()}
 
 
-def _kept(service: Service, request: Request) -> KeptPlan:
-    found = service.plans.find(request.names["plan-id"], request.identifier, service.catalog.now_ms())
-    if found is None:
-        raise Refusal(404, "NoSuchPlanIdException", "Cannot find the plan: there is none of that id here")
-    return found
+def _kept(service: Service, request: Request) -> CachedPlan:
+    cached = service.plans.find(request.names["plan-id"], request.identifier, service.catalog.now_ms())
+    if cached is None:
+        raise Refusal(404, "NoSuchPlanIdException", "Cannot find the plan: no plan has that ID")
+    return cached
 
 
 def _exists(service: Service, request: Request) -> None:
@@ -211,7 +212,7 @@ def _exists(service: Service, request: Request) -> None:
 
 
 def _files_in(manifest: ManifestFile) -> int:
-    """Return how many live files a manifest has; where it does not tell, as many as make a task."""
+    """Return the number of live files in a manifest; if unknown, the number that makes a task."""
     if manifest.added_files_count is None or manifest.existing_files_count is None:
         return FILES_IN_TASK
     return manifest.added_files_count + manifest.existing_files_count

@@ -1,11 +1,11 @@
-"""The folders that a server reads and writes in: the warehouse, `delete.roots` and those that the operator named.
+"""The folders that a server reads and writes: the warehouse, `delete.roots` and those named by the operator.
 
-Clients that may write choose locations: of tables, views and namespaces, of metadata to register, of snapshots and
-statistics. One outside of the folders is refused here before anything is opened, with one message, so that a client
-does not learn which files exist. The storage refuses it once more, with links resolved, when it is opened.
+Clients with write access choose locations: of tables, views and namespaces, of metadata to register, of snapshots and
+statistics. A location outside the folders is refused here before anything is opened, always with the same message, so
+that a client does not learn which files exist. The storage checks again, with links resolved, when it opens a file.
 
-A caller with rights in some namespaces only is held to the folders of these: a location there is refused as well if it
-overlaps a folder of a table, view or namespace that is closed to the caller, as that of a table that was renamed.
+A caller with rights in some namespaces only is restricted to their folders: a location there is also refused if it
+overlaps a folder of a table, view or namespace that is closed to the caller, such as that of a renamed table.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ _PATHS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """The folders of one server; None if it has no bounds, as over another catalog service."""
+    """The folders of one server; None if unrestricted, as for another catalog service."""
 
     folders: tuple[str, ...] | None = None
 
     def home(self, warehouse: str) -> str:
-        """Return a folder inside, for what is placed without a location."""
+        """Return an allowed folder for objects without a location."""
         return warehouse
 
     def beside(self, metadata: TableMetadata | ViewMetadata) -> Roots:
-        """Return the folders with those that a table or view has already."""
+        """Return the folders extended by those that a table or view already has."""
         return self
 
     def holds(self, location: str) -> bool:
-        """Return whether a location is inside of the folders."""
+        """Return whether a location is inside the folders."""
         return self.folders is None or any(is_within(location, folder) for folder in self.folders)
 
     def check(self, location: str) -> None:
-        """Refuse a location outside of the folders."""
+        """Refuse a location outside the folders."""
         try:
             is_inside = self.holds(location)
         except FrazilError:
@@ -70,13 +70,13 @@ class Roots:
             )
 
     def check_properties(self, properties: Mapping[str, str], base: str) -> None:
-        """Refuse properties that name a folder outside; a relative one is below `base`."""
+        """Refuse properties that name a folder outside; relative ones are resolved against `base`."""
         for name in _PATHS:
             if name in properties:
                 self.check(join_location(base, properties[name]))
 
     def check_updates(self, updates: Iterable[Any], base: str) -> None:
-        """Refuse changes of a table or view that name a file or folder outside; a relative one is below `base`."""
+        """Refuse updates that name a file or folder outside; relative ones are resolved against `base`."""
         for update in updates:
             if isinstance(update, SetLocation):
                 self.check(update.location)
@@ -90,7 +90,7 @@ class Roots:
                 self.check(update.partition_statistics.statistics_path)
 
     def check_metadata(self, metadata: TableMetadata | ViewMetadata) -> None:
-        """Refuse metadata, as a client registers it, that names a file or folder outside."""
+        """Refuse metadata to be registered that names a file or folder outside."""
         self.check(metadata.location)
         self.check_properties(metadata.properties, metadata.location)
         if isinstance(metadata, TableMetadata):
@@ -102,7 +102,7 @@ class Roots:
                 self.check(partition_statistics.statistics_path)
 
     def check_snapshot(self, snapshot: Snapshot) -> None:
-        """Refuse a snapshot whose manifests are named outside."""
+        """Refuse a snapshot whose manifests are outside."""
         for location in (snapshot.manifest_list, *(snapshot.manifests or ())):
             if location is not None:
                 self.check(location)
@@ -113,24 +113,24 @@ class NamespaceRoots(Roots):
     """The folders of one namespace, for a caller to whom others are closed."""
 
     server: Roots = Roots()
-    """The folders of the server, which hold as well."""
+    """The folders of the server, which apply as well."""
     closed: tuple[str, ...] = ()
-    """Folders of the namespaces below that are closed to the caller."""
+    """Folders of child namespaces that are closed to the caller."""
     find_closed: Callable[[], Sequence[str]] = tuple
-    """Return the folders of all namespaces, tables and views that are closed to the caller, wherever they are."""
+    """Returns the folders of all namespaces, tables and views that are closed to the caller, wherever they are."""
     own: tuple[str, ...] = ()
-    """The folders that a table or view has already."""
+    """The folders that a table or view already has."""
 
     def home(self, warehouse: str) -> str:
-        """Return a folder inside, for what is placed without a location."""
+        """Return an allowed folder for objects without a location."""
         return self.folders[0] if self.folders else warehouse
 
     def beside(self, metadata: TableMetadata | ViewMetadata) -> NamespaceRoots:
-        """Return the folders with those that a table or view has already."""
+        """Return the folders extended by those that a table or view already has."""
         return replace(self, own=table_folders(metadata.location, metadata.properties))
 
     def holds(self, location: str) -> bool:
-        """Return whether a location is the caller's: not a whole folder of the namespace, which later tables share."""
+        """Return whether a location is the caller's; a whole namespace folder is not, since later tables share it."""
         if not self.server.holds(location) or _overlaps(location, self.closed):
             return False
         if any(is_within(location, folder) for folder in self.own):

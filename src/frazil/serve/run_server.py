@@ -1,8 +1,8 @@
-"""From settings to a server that runs: what may listen where, TLS, slow clients, a stop that leaves nothing half done.
+"""Runs the server: rules for listening, TLS, slow clients, and a clean shutdown.
 
-On SIGTERM or ctrl-C no connection is accepted any more, requests in flight are carried out, and then the catalog is
-closed. What has not ended after half a minute, such as a query without end, is cut off with the process. That and a
-kill leave what the catalog promises: a commit happened, or it did not.
+On SIGTERM or Ctrl-C no further connections are accepted, requests in flight are completed, and then the catalog is
+closed. Whatever has not ended after half a minute, such as an endless query, is ended with the process. After that, as
+after a kill, the guarantees of the catalog hold: a commit happened, or it did not.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from frazil.serve.telemetry import LOG
 
 STOP_SECONDS: Final = 20
 EXIT_SECONDS: Final = 27
-"""After a signal, the process has ended by then, whatever still runs."""
+"""The time after a signal at which the process ends, whatever is still running."""
 HEAD_SECONDS: Final = 15
 MAX_HEAD_BYTES: Final = 64 << 10
 KEEP_ALIVE_SECONDS: Final = 60
@@ -38,7 +38,7 @@ MAX_CONNECTIONS: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Listen:
-    """Where a server listens, and by which certificate."""
+    """The address of a server, and its certificate."""
 
     host: str = "127.0.0.1"
     port: int = 8181
@@ -52,25 +52,25 @@ class Listen:
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """HTTP/1.1 for clients that may be slow or hostile: a head that does not come or end, or an answer, is given up."""
+    """HTTP/1.1 for slow or hostile clients: connections with incomplete heads or unread responses are dropped."""
 
     _head_timer: asyncio.TimerHandle | None = None
     _head_bytes = 0
 
     def connection_made(self, transport: Any) -> None:
-        """Begin to wait for a head."""
+        """Start the timer for a request head."""
         super().connection_made(transport)
-        # Its lines have queries; ours are in `telemetry.py`.
+        # The library's log lines contain queries; our own are in `telemetry.py`.
         self.access_log = False
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
+        """Stop the timer."""
         self._stop_waiting()
         super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
-        """Count the bytes of another head."""
+        """Start counting the bytes of another head."""
         self._head_bytes = 0
         if self._head_timer is None:
             self._await_head()
@@ -88,7 +88,7 @@ class PatientProtocol(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Wait no more: the head is there."""
+        """Stop the timer: the head is complete."""
         self._stop_waiting()
         super().on_headers_complete()
 
@@ -110,7 +110,7 @@ class PatientProtocol(HttpToolsProtocol):
             self.transport.abort()
 
     def timeout_keep_alive_handler(self) -> None:
-        """Close a connection that nothing was asked of; one that has not taken its answer waits for nobody."""
+        """Close an idle connection, and one whose client does not read its response."""
         if self.transport is not None and self.transport.get_write_buffer_size() > 0:
             self._abandon()
         super().timeout_keep_alive_handler()
@@ -122,33 +122,33 @@ class PatientProtocol(HttpToolsProtocol):
 
 
 def check_listen(listen: Listen, service: Service) -> None:
-    """Refuse to listen where others could reach a lake that asks for no secret."""
+    """Refuse to expose a server without secrets to other machines."""
     if (listen.certificate is None) != (listen.key is None):
-        raise InvalidRequestError("Cannot serve with TLS: it takes a certificate and its key, and one is missing")
+        raise InvalidRequestError("Cannot serve with TLS: it requires both a certificate and its key")
     if not is_loopback(listen.host) and service.auth.is_open:
         raise InvalidRequestError(
-            f"Cannot serve on {listen.host}: others can reach it, and no token is asked for",
-            hint="Give a token or a file of secrets, or serve on 127.0.0.1.",
+            f"Cannot serve on {listen.host}: other machines can reach it, and no token is required",
+            hint="Configure a token or a file of secrets, or serve on 127.0.0.1.",
         )
 
 
 def bind(listen: Listen) -> socket.socket:
-    """Return a socket that listens; its port is known even where any was asked for."""
+    """Return a listening socket, with its actual port if any port was requested."""
     family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
-    # By the protocol's number asyncio knows that it may send small pieces at once: without it answers wait 40 ms.
-    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    # With this protocol number asyncio disables Nagle's algorithm; otherwise responses would be delayed by 40 ms.
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((listen.host, listen.port))
-        found.listen(1024)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((listen.host, listen.port))
+        sock.listen(1024)
     except (OSError, OverflowError) as error:
-        found.close()
+        sock.close()
         raise StorageError(f"Cannot listen on {listen.host} port {listen.port}: {error}") from error
-    return found
+    return sock
 
 
 class Server(uvicorn.Server):
-    """A server that tells when it is ready and when it is about to stop."""
+    """A server that reports when it is ready and when it is about to stop."""
 
     def __init__(self, config: uvicorn.Config, service: Service, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -157,7 +157,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop at SIGTERM and ctrl-C; once stopped, go on to the end of the program."""
+        """Stop on SIGTERM and Ctrl-C; afterwards, continue to the end of the program."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -180,25 +180,25 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen."""
+        """Start listening."""
         await super().startup(sockets)
         if self.started:
             self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept nothing more, and wait for what is in flight."""
+        """Accept no further connections, and wait for requests in flight."""
         self._service.is_stopping.set()
         await super().shutdown(sockets)
 
 
 def _end_process() -> None:
-    LOG.warning("what was still running after %d seconds is cut off", EXIT_SECONDS)
+    LOG.warning("operations still running after %d seconds are aborted", EXIT_SECONDS)
     logging.shutdown()
     os._exit(0)
 
 
 def make_server(app: Any, service: Service, listen: Listen, on_ready: Callable[[], None]) -> Server:
-    """Return a server for an application; run it with a socket of `bind`."""
+    """Return a server for an application, to be run with a socket of `bind`."""
     check_listen(listen, service)
     config = uvicorn.Config(
         app,
@@ -220,12 +220,12 @@ def make_server(app: Any, service: Service, listen: Listen, on_ready: Callable[[
 
 
 def run_server(app: Any, service: Service, listen: Listen, on_ready: Callable[[str], None]) -> None:
-    """Serve until a signal says to stop; `on_ready` is given the URI that is served."""
+    """Serve until a signal; `on_ready` is called with the served URI."""
     check_listen(listen, service)
-    found = bind(listen)
+    sock = bind(listen)
     host = f"[{listen.host}]" if ":" in listen.host else listen.host
-    uri = f"{'https' if listen.has_tls else 'http'}://{host}:{found.getsockname()[1]}"
+    uri = f"{'https' if listen.has_tls else 'http'}://{host}:{sock.getsockname()[1]}"
     try:
-        make_server(app, service, listen, lambda: on_ready(uri)).run(sockets=[found])
+        make_server(app, service, listen, lambda: on_ready(uri)).run(sockets=[sock])
     finally:
-        found.close()
+        sock.close()

@@ -1,7 +1,7 @@
-"""Planned files as the protocol's JSON: `FileScanTask`, `DataFile`, `DeleteFile`.
+"""Planned files as JSON of the protocol: `FileScanTask`, `DataFile`, `DeleteFile`.
 
-Files stay columns up to here: what all files of a manifest have in common is made once, and the rest is lists that the
-encoder walks. Bounds are sent as their bytes in hexadecimal digits, which is how clients of the protocol read them.
+Files stay columnar up to here: values shared by all files of a manifest are computed once, and the rest are lists that
+the encoder iterates over. Bounds are sent as hexadecimal bytes, as clients of the protocol expect.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _PLAIN = (
     "sort_order_id",
     "first_row_id",
 )
-"""The columns of a file without metrics, in the order in which they are taken."""
+"""The columns of a file without metrics, in the order in which they are read."""
 
 
 class ScanTasks:
-    """Tasks of one answer: files, and the deletes they name by number."""
+    """The tasks of one response: files, and the deletes that they reference by number."""
 
     def __init__(self, plan: Plan, stats_ids: frozenset[int]) -> None:
         self._plan = plan
@@ -57,12 +57,12 @@ class ScanTasks:
         self.delete_files: list[dict[str, Any]] = []
 
     def add(self, batches: Iterable[FileBatch]) -> None:
-        """Add the files of some batches."""
+        """Add the files of batches."""
         for batch in batches:
             self.files += self._tasks_of(batch)
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields of the answer; deletes only where a file names one."""
+        """Return the fields of the response; deletes only if a file references one."""
         fields: dict[str, Any] = {"file-scan-tasks": self.files}
         return {**fields, "delete-files": self.delete_files} if self.delete_files else fields
 
@@ -84,7 +84,7 @@ class ScanTasks:
             yield file.partition, encode_file(file, batch.files.partition_type, self._stats_ids)
 
     def _reference(self, number: int) -> int:
-        """Return where a delete is among those of this answer."""
+        """Return the position of a delete in this response."""
         index = self._deletes.get(number)
         if index is None:
             index = self._deletes[number] = len(self.delete_files)
@@ -93,15 +93,15 @@ class ScanTasks:
         return index
 
     def _residual(self, predicate: Predicate) -> Any:
-        # Files of one partition share the value itself, which is kept here so that its id stays its own.
-        known = self._residuals.get(id(predicate))
-        if known is None:
-            known = self._residuals[id(predicate)] = (predicate, encode_predicate(predicate))
-        return known[1]
+        # Files of one partition share the predicate object, which is kept here so that its id() stays unique.
+        cached = self._residuals.get(id(predicate))
+        if cached is None:
+            cached = self._residuals[id(predicate)] = (predicate, encode_predicate(predicate))
+        return cached[1]
 
 
 def _files_of(files: ManifestColumns) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
-    """Yield the data files of a manifest as JSON, without metrics, each with its partition: no other object is made."""
+    """Yield the data files of a manifest as JSON without metrics, each with its partition, without other objects."""
     parts = files.partition_type.fields
     partitions: list[tuple[Any, ...]] = [()] * len(files)
     if parts:
@@ -141,7 +141,7 @@ def _partition_values(partition: tuple[Any, ...], partition_type: StructType) ->
 
 
 def encode_file(file: DataFile, partition_type: StructType, stats_ids: frozenset[int]) -> dict[str, Any]:
-    """Return a data or delete file as JSON, with the metrics of some columns."""
+    """Return a data or delete file as JSON, with the metrics of selected columns."""
     encoded: dict[str, Any] = {
         "spec-id": file.spec_id,
         "content": _CONTENTS[file.content],

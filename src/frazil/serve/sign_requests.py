@@ -1,9 +1,9 @@
-"""Which requests to an object store the server signs: those of a table's reads and writes, by allow-lists.
+"""Decides which requests to an object store the server signs: reads and writes of a table, by allow-lists.
 
-A signature lets the client do what the server's credentials can. So everything that the request may say is listed here:
-methods with their query names (each once), header names, the store's host, and for a delete of many files its body,
-whose hash is signed. What is not listed is refused, such as `x-amz-copy-source`, access control lists, grants, versions
-and policies of buckets.
+A signature lets the client use the server's credentials. So everything that a request may contain is listed here:
+methods with their query names (each once), header names, the store's host, and for a deletion of many files its body,
+whose hash is signed. Anything else is refused, such as `x-amz-copy-source`, access control lists, grants, versions and
+bucket policies.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SHA256: Final = re.compile(r"[0-9a-f]{64}|UNSIGNED-PAYLOAD|STREAMING-[A-Z0-9-]{
 _ENCODING: Final = re.compile(r"<\?xml[^>]*encoding\s*=\s*['\"](?!utf-8['\"])", re.IGNORECASE)
 
 _ANY: Final = frozenset({"x-id"})
-"""Names that newer clients add to say which operation they mean."""
+"""Names that newer clients add to identify the operation."""
 _LIST: Final = frozenset({"prefix", "delimiter", "max-keys", "encoding-type", "marker", "list-type", "start-after"})
 _LIST_2: Final = frozenset({"continuation-token", "fetch-owner"})
 _READS: Final[Mapping[str, tuple[frozenset[str], ...]]] = {
@@ -73,10 +73,10 @@ class SignRequest:
         if self.method not in ("PUT", "GET", "HEAD", "POST", "DELETE", "PATCH", "OPTIONS"):
             raise InvalidRequestError(f"Cannot sign the request: {self.method[:20]!r} is not a method")
         if not _URI.fullmatch(self.uri):
-            raise InvalidRequestError("Cannot sign the request: its address has characters that cannot be sent")
+            raise InvalidRequestError("Cannot sign the request: its address contains invalid characters")
         for name, values in self.headers.items():
             if any(not value.isprintable() for value in (name, *values)):
-                raise InvalidRequestError("Cannot sign the request: a header has characters that cannot be sent")
+                raise InvalidRequestError("Cannot sign the request: a header contains invalid characters")
 
     @property
     def target(self) -> SplitResult:
@@ -84,7 +84,7 @@ class SignRequest:
         try:
             return urlsplit(self.uri)
         except ValueError:
-            raise InvalidRequestError("Cannot sign the request: its address cannot be read") from None
+            raise InvalidRequestError("Cannot sign the request: its address is not a valid URL") from None
 
     @property
     def query(self) -> list[tuple[str, str]]:
@@ -94,7 +94,7 @@ class SignRequest:
 
 @dataclass(frozen=True, slots=True)
 class CheckedRequest:
-    """What a request is about: the files, whether it only reads, and the hash of its body."""
+    """The files of a request, whether it only reads, and the hash of its body."""
 
     locations: tuple[str, ...]
     is_read: bool
@@ -102,7 +102,7 @@ class CheckedRequest:
 
 
 def check_request(service: S3Service, request: SignRequest) -> CheckedRequest:
-    """Return what a request is about; refuse one with anything that is not on the lists."""
+    """Check a request against the allow-lists; return what it accesses."""
     _check_headers(service, request)
     query = request.query
     names = frozenset(name for name, _ in query) - _ANY
@@ -125,40 +125,40 @@ def _check_bucket_request(
         locations = tuple(f"s3://{bucket}/{key}" for key in _deleted_keys(request.body))
         body_sha256 = hashlib.sha256((request.body or "").encode()).hexdigest()
         if _body_sha256(request) not in (body_sha256, UNSIGNED):
-            raise _refusal("its body is not the one that was shown")
+            raise _refusal("its body does not match the one to be signed")
         return CheckedRequest(locations, False, body_sha256)
     allowed = _LIST | _LIST_2 if values.get("list-type") == "2" else _LIST - {"list-type", "start-after"}
     if request.method != "GET" or "prefix" not in names or not names <= allowed:
-        raise _refusal("it is about a bucket and not about a file")
+        raise _refusal("it is for a bucket rather than a file")
     return CheckedRequest((f"s3://{bucket}/{values['prefix']}",), True, _body_sha256(request))
 
 
 def _check_headers(service: S3Service, request: SignRequest) -> None:
-    own = service.write_headers()
-    seen: set[str] = set()
+    encryption_headers = service.write_headers()
+    names_seen: set[str] = set()
     for name, values in request.headers.items():
         lower = name.lower()
         is_known = lower in _HEADERS or lower.startswith(_HEADER_PREFIXES)
         if lower in _ENCRYPTION:
-            is_known = list(values) == [own.get(lower)]
-        if not is_known or lower in seen:
+            is_known = list(values) == [encryption_headers.get(lower)]
+        if not is_known or lower in names_seen:
             raise _refusal(f"its header {lower[:60]!r} is not allowed")
-        seen.add(lower)
+        names_seen.add(lower)
     if service.endpoint is None and request.region != service.region:
         raise _refusal(f"its region {request.region!r} is not the server's")
 
 
 def _body_sha256(request: SignRequest) -> str:
-    given = [values for name, values in request.headers.items() if name.lower() == "x-amz-content-sha256"]
-    if not given:
+    hashes = [values for name, values in request.headers.items() if name.lower() == "x-amz-content-sha256"]
+    if not hashes:
         return UNSIGNED if request.body is None else hashlib.sha256(request.body.encode()).hexdigest()
-    if len(given[0]) != 1 or not _SHA256.fullmatch(given[0][0]):
-        raise InvalidRequestError("Cannot sign the request: its x-amz-content-sha256 is not a hash")
-    return given[0][0]
+    if len(hashes[0]) != 1 or not _SHA256.fullmatch(hashes[0][0]):
+        raise InvalidRequestError("Cannot sign the request: its x-amz-content-sha256 is not a SHA-256 digest")
+    return hashes[0][0]
 
 
 def _deleted_keys(body: str | None) -> list[str]:
-    """Return the keys that a delete of many files names, read as the store reads them."""
+    """Return the keys in a deletion of many files, parsed as the store parses them."""
     if body is None:
         raise InvalidRequestError("Cannot sign a delete of several files: the request has no body")
     try:
@@ -175,7 +175,7 @@ def _deleted_keys(body: str | None) -> list[str]:
         is_plain = is_plain and _local(item) == "Object" and [_local(child) for child in item] == ["Key"]
         keys += [child.text or "" for child in item if len(child) == 0]
     if not is_plain or not keys or len(keys) != sum(_local(item) == "Object" for item in root):
-        raise InvalidRequestError("Cannot sign a delete of several files: its body names anything but keys")
+        raise InvalidRequestError("Cannot sign a delete of several files: its body contains anything but keys")
     return keys
 
 
@@ -191,12 +191,12 @@ def _bucket_and_key(service: S3Service, request: SignRequest) -> tuple[str, str]
     if target.scheme != ("https" if is_tls else "http") or target.fragment or target.path[:2] == "//":
         raise _refusal("it is not for the store of this server")
     path = target.path[1:]
-    for own in _hosts(service):
+    for store_host in _hosts(service):
         bucket, _, key = path.partition("/")
-        if host == own and "%" not in bucket:
+        if host == store_host and "%" not in bucket:
             return bucket, unquote(key)
-        bucket = host.removesuffix(f".{own}")
-        # A store that knows no buckets in hosts takes the first part of the path for the bucket.
+        bucket = host.removesuffix(f".{store_host}")
+        # A store that does not support virtual hosts takes the first part of the path for the bucket.
         if not service.is_path_style and bucket != host and _BUCKET.fullmatch(bucket):
             return bucket, unquote(path)
     raise _refusal("it is not for the store of this server")
@@ -206,8 +206,8 @@ def _hosts(service: S3Service) -> tuple[str, ...]:
     if service.endpoint is not None:
         return (service.endpoint.authority.lower(),)
     tail = "amazonaws.com.cn" if service.region.startswith("cn-") else "amazonaws.com"
-    named = (f"s3.{service.region}.{tail}", f"s3.dualstack.{service.region}.{tail}")
-    return (*named, "s3.amazonaws.com") if service.region == "us-east-1" else named
+    hosts = (f"s3.{service.region}.{tail}", f"s3.dualstack.{service.region}.{tail}")
+    return (*hosts, "s3.amazonaws.com") if service.region == "us-east-1" else hosts
 
 
 def _refusal(reason: str) -> Refusal:

@@ -1,4 +1,4 @@
-"""What `frazil serve` starts: a service over a catalog, its application, and a server that runs until a signal."""
+"""Starts what `frazil serve` runs: a service over a catalog, its application, and a server that runs until a signal."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from starlette.routing import BaseRoute
 from frazil.catalog.base import Catalog
 from frazil.serve.app import make_app
 from frazil.serve.auth import Auth, Right, Secret, parse_auth_file
-from frazil.serve.kept_state import KeptState
 from frazil.serve.run_server import Listen, check_listen, run_server
+from frazil.serve.server_state import ServerState
 from frazil.serve.service import Service
 from frazil.serve.store_access import StoreAccess
 
@@ -31,17 +31,17 @@ def serve(
     on_ready: Callable[[str], None],
     beside: Callable[[Service], AbstractContextManager[Sequence[BaseRoute]]] = lambda _: nullcontext(()),
 ) -> None:
-    """Serve a catalog until a signal says to stop; `beside` opens what else is served, such as a console."""
+    """Serve a catalog until a signal; `beside` opens what else is served, such as a console."""
     tokens, clients = ([], []) if secrets is None else parse_auth_file(secrets)
     if token is not None:
         tokens = [*tokens, Secret("token", token, Right.WRITE)]
     address = Listen(*listen)
     roots = (catalog.warehouse, *catalog.delete_roots)
     access = StoreAccess(properties, vend=vend, role=role, signs=signs, roots=roots, now_ms=catalog.now_ms)
-    kept = KeptState(None if state is None else Path(state))
+    server_state = ServerState(None if state is None else Path(state))
     try:
-        auth = Auth(tokens, clients, key=kept.signing_key())
-        service = Service(catalog, kept, auth, access)
+        auth = Auth(tokens, clients, key=server_state.signing_key())
+        service = Service(catalog, server_state, auth, access)
         check_listen(address, service)
         with beside(service) as routes:
             app = make_app(service, more_routes=routes)
@@ -50,4 +50,4 @@ def serve(
             finally:
                 app.close()
     finally:
-        kept.close()
+        server_state.close()

@@ -38,7 +38,7 @@ from frazil.errors import (
 from frazil.loaded import LoadedTable
 from frazil.maintenance.purge_files import purge_files
 from frazil.serve.auth import Right
-from frazil.serve.commit_changes import Asked
+from frazil.serve.commit_changes import ChangeRequest
 from frazil.serve.exchange import (
     HEADING,
     KEY_HEADER,
@@ -63,27 +63,27 @@ from frazil.table.create_table import take_format_version
 NOT_MODIFIED = 304
 MAX_CHANGED_TABLES = 1_000
 MAX_UPDATES = 10_000
-"""How many requirements and updates a request may have."""
+"""The maximum number of requirements and updates in a request."""
 MAX_DEFINITIONS = 100
-"""How many of its updates may define something, which is compared with every definition before it."""
+"""The maximum number of updates with definitions, each of which is compared with every earlier definition."""
 _OF_KEYS: Final = uuid.UUID("5f6c1c4e-5a0c-4d5b-9a58-0c8f6a1f7b11")
 
 
 def list_tables(service: Service, request: Request) -> Answer:
-    """Answer with the tables of a namespace."""
+    """Return the tables of a namespace."""
     names, token = page_of(request, service.catalog.list_tables(request.namespace))
     return json_answer({"identifiers": [encode_identifier(name) for name in names], "next-page-token": token})
 
 
 def create_table(service: Service, request: Request) -> Answer:
-    """Create a table, or only say what it would be: the client then creates it with its first commit."""
+    """Create a table, or only stage it: the client then creates it with its first commit."""
     try:
         return _create_table(service, request)
     except AlreadyExistsError:
-        found = find_created(service, request)
-        if found is None:
+        created = find_created(service, request)
+        if created is None:
             raise
-        return table_answer(service, request, found)
+        return table_answer(service, request, created)
 
 
 def _create_table(service: Service, request: Request) -> Answer:
@@ -121,26 +121,26 @@ def _create_table(service: Service, request: Request) -> Answer:
 
 
 def find_created(service: Service, request: Request) -> TableText | None:
-    """Return the table that a request with a key created before it was sent again, or None."""
+    """Return the table that an earlier request with the same key created, or None."""
     if KEY_HEADER not in request.headers:
         return None
     with as_bad_request():
         name = request.json().string("name")
     try:
-        found = service.cache.load_table((*request.namespace, name))
+        created = service.cache.load_table((*request.namespace, name))
     except TableNotFoundError:
         return None
-    return found if found.loaded.metadata.table_uuid == uuid_of(request, service) else None
+    return created if created.loaded.metadata.table_uuid == uuid_of(request, service) else None
 
 
 def uuid_of(request: Request, service: Service) -> str:
-    """Return a new table's UUID; made of the request's key, so that a request sent again finds its own table."""
+    """Return a new table's UUID, derived from the request's key, so that a repeated request recognizes its table."""
     key = request.headers.get(KEY_HEADER)
     return service.catalog.new_id() if key is None else str(uuid.uuid5(_OF_KEYS, key.lower()))
 
 
 def created_again(service: Service, request: Request, location: str) -> Answer:
-    """Answer as a creation does, with the state that it made."""
+    """Recreate the response of a creation, with the resulting state."""
     identifier = (*request.namespace, request.json().string("name"))
     return table_answer(service, request, table_at(service, identifier, location))
 
@@ -152,15 +152,15 @@ def table_at(service: Service, identifier: Identifier, location: str) -> TableTe
 
 
 def with_default(body: JsonObject, name: str, inner: str, value: int) -> JsonObject:
-    """Return an object of a body; an id that a client leaves to the catalog is filled in."""
-    given = body.raw(name)
-    if isinstance(given, dict) and given.get(inner) is None:
-        given = {**given, inner: value}
-    return JsonObject(given, where=body.path_of(name), heading=HEADING)
+    """Return an object of a body, with an ID filled in if the client left it to the catalog."""
+    value_json = body.raw(name)
+    if isinstance(value_json, dict) and value_json.get(inner) is None:
+        value_json = {**value_json, inner: value}
+    return JsonObject(value_json, where=body.path_of(name), heading=HEADING)
 
 
 def register_table(service: Service, request: Request) -> Answer:
-    """Give a name to a table whose metadata file exists."""
+    """Register an existing metadata file under a name."""
     body = request.json()
     with as_bad_request():
         name, location = body.string("name"), body.string("metadata-location")
@@ -175,24 +175,24 @@ def register_table(service: Service, request: Request) -> Answer:
 
 
 def load_table(service: Service, request: Request) -> Answer:
-    """Answer with a table's state; with nothing new, where the client has it already."""
+    """Return a table's state, or Not Modified if the client already has it."""
     shape = request.query.get("snapshots", "all")
     if shape not in ("all", "refs"):
-        raise InvalidRequestError(f"Cannot load a table with snapshots={shape[:40]!r}: it is `all` or `refs`")
+        raise InvalidRequestError(f"Cannot load a table with snapshots={shape[:40]!r}: it must be `all` or `refs`")
     check_referenced_by(request)
-    found = service.cache.load_table(request.identifier)
-    tag = etag(found.loaded.metadata_location or "", shape)
+    current = service.cache.load_table(request.identifier)
+    tag = etag(current.loaded.metadata_location or "", shape)
     if is_known(request, tag):
         return Answer(NOT_MODIFIED, headers={"etag": tag})
     if shape == "refs":
-        fewer = with_referenced_snapshots(found.loaded.metadata)
-        if fewer is not found.loaded.metadata:
-            found = TableText(found.loaded, encode_table_metadata(fewer))
-    return table_answer(service, request, found, shape)
+        fewer = with_referenced_snapshots(current.loaded.metadata)
+        if fewer is not current.loaded.metadata:
+            current = TableText(current.loaded, encode_table_metadata(fewer))
+    return table_answer(service, request, current, shape)
 
 
 def table_exists(service: Service, request: Request) -> Answer:
-    """Answer whether a table is there."""
+    """Respond whether a table exists."""
     if service.catalog.locate_table(request.identifier) is None:
         service.catalog.load_table(request.identifier)
     return no_content()
@@ -204,47 +204,47 @@ def update_table(service: Service, request: Request) -> Answer:
     change = decode_change(body, request.identifier)
     try:
         (loaded,) = service.committer.commit_tables([change], request.caller)
-        found = service.cache.keep_table(loaded)
+        committed = service.cache.keep_table(loaded)
     except (CommitConflictError, AlreadyExistsError, InvalidRequestError):
         repeated = _find_repeated(service, request, [change])
         if repeated is None:
             raise
-        found = repeated[0]
-    return committed_answer(found)
+        committed = repeated[0]
+    return committed_answer(committed)
 
 
-def committed_answer(found: TableText) -> Answer:
-    """Return the answer that shows what a commit came to."""
-    location = found.loaded.metadata_location
-    parts = (b'{"metadata-location":', encode_json(location), b',"metadata":', found.text, b"}")
+def committed_answer(committed: TableText) -> Answer:
+    """Return the response with the result of a commit."""
+    location = committed.loaded.metadata_location
+    parts = (b'{"metadata-location":', encode_json(location), b',"metadata":', committed.text, b"}")
     return Answer(200, b"".join(parts), {"etag": etag(location or "", "all")}, location=location)
 
 
 def committed_again(service: Service, request: Request, location: str) -> Answer:
-    """Answer as a commit does, with the state that it made."""
+    """Recreate the response of a commit, with the resulting state."""
     return committed_answer(table_at(service, request.identifier, location))
 
 
 def can_repeat_commit(request: Request) -> bool:
-    """Return whether a commit that may have been made can be recognised."""
+    """Return whether the result of a commit can be recognized."""
     return leaves_traces(decode_change(request.json(), request.identifier))
 
 
 def can_repeat_commits(request: Request) -> bool:
-    """Return whether commits to several tables, that may have been made, can be recognised."""
+    """Return whether the results of commits to several tables can be recognized."""
     return all(leaves_traces(change) for change in _decode_changes(request))
 
 
-def _find_repeated(service: Service, request: Request, changes: list[Asked]) -> list[TableText] | None:
-    """Return the tables, where a request with a key was carried out before it was sent again; else None."""
+def _find_repeated(service: Service, request: Request, changes: list[ChangeRequest]) -> list[TableText] | None:
+    """Return the tables if a request with the same key was already carried out, else None."""
     if KEY_HEADER not in request.headers:
         return None
     try:
-        found = [service.cache.load_table(change.identifier) for change in changes]
+        tables = [service.cache.load_table(change.identifier) for change in changes]
     except TableNotFoundError:
         return None
-    is_done = all(is_repeated(change, it.loaded.metadata) for change, it in zip(changes, found, strict=True))
-    return found if is_done else None
+    is_done = all(is_repeated(change, it.loaded.metadata) for change, it in zip(changes, tables, strict=True))
+    return tables if is_done else None
 
 
 def commit_transaction(service: Service, request: Request) -> Answer:
@@ -261,13 +261,13 @@ def commit_transaction(service: Service, request: Request) -> Answer:
     return no_content()
 
 
-def _decode_changes(request: Request) -> list[Asked]:
+def _decode_changes(request: Request) -> list[ChangeRequest]:
     body = request.json()
     with as_bad_request():
         parts = body.objects("table-changes")
         if not 1 <= len(parts) <= MAX_CHANGED_TABLES:
             raise InvalidRequestError(
-                f"Cannot commit to {len(parts)} tables at once: 1 to {MAX_CHANGED_TABLES} are allowed"
+                f"Cannot commit to {len(parts)} tables at once: the limit is {MAX_CHANGED_TABLES}"
             )
         count = sum(_count(item) for item in parts)
         if count > MAX_UPDATES:
@@ -275,12 +275,12 @@ def _decode_changes(request: Request) -> list[Asked]:
         return [decode_change(item, decode_identifier(item, "identifier")) for item in parts]
 
 
-def decode_change(body: JsonObject, identifier: Identifier, *, is_view: bool = False) -> Asked:
-    """Return the changes of a body; those that are not of tables, or not of views, are refused."""
+def decode_change(body: JsonObject, identifier: Identifier, *, is_view: bool = False) -> ChangeRequest:
+    """Decode the change in a body; refuse updates of views for a table, and the reverse."""
     split_identifier(identifier)
     with as_bad_request():
         if "identifier" in body and decode_identifier(body, "identifier") != identifier:
-            raise InvalidRequestError("Cannot commit: the identifier in the body is not that of the path")
+            raise InvalidRequestError("Cannot commit: the identifier in the body differs from that of the path")
         if _count(body) > MAX_UPDATES:
             raise _too_many(_count(body), "requirements and updates", MAX_UPDATES)
         required = body.list("requirements", []) if is_view else body.list("requirements")
@@ -298,33 +298,33 @@ def decode_change(body: JsonObject, identifier: Identifier, *, is_view: bool = F
     if not is_view:
         for item in (*requirements, *updates):
             if isinstance(item, AssertViewUuid | AddViewVersion | SetCurrentViewVersion):
-                raise InvalidRequestError(f"Cannot commit to a table by {type(item).__name__}: that is for views")
-    return Asked(identifier, requirements, updates)
+                raise InvalidRequestError(f"Cannot commit to a table by {type(item).__name__}: it is for views")
+    return ChangeRequest(identifier, requirements, updates)
 
 
 def _count(body: JsonObject) -> int:
-    """Return how many requirements and updates a body has."""
+    """Return the number of requirements and updates in a body."""
     return len(body.list("requirements", [])) + len(body.list("updates"))
 
 
 def _too_many(count: int, what: str, most: int) -> InvalidRequestError:
-    return InvalidRequestError(f"Cannot commit {count} {what} in one request: {most} are allowed")
+    return InvalidRequestError(f"Cannot commit {count} {what} in one request: the limit is {most}")
 
 
 def drop_table(service: Service, request: Request) -> Answer:
-    """Drop a table; its files stay unless a purge is asked for."""
+    """Drop a table; its files stay unless a purge is requested."""
     purge = purge_files if request.flag("purgeRequested") else None
     service.catalog.drop_table(request.identifier, purge=purge)
     return no_content()
 
 
 def unregister_table(service: Service, request: Request) -> Answer:
-    """Drop a table, keep its files, and answer with its last state."""
+    """Drop a table, keep its files, and return its last state."""
     return _unregistered_answer(service.catalog.unregister_table(request.identifier))
 
 
 def unregistered_again(service: Service, request: Request, location: str) -> Answer:
-    """Answer as unregistering a table does, with its last state."""
+    """Recreate the response of unregistering a table, with its last state."""
     return _unregistered_answer(table_at(service, request.identifier, location).loaded)
 
 
@@ -340,7 +340,7 @@ def _unregistered_answer(loaded: LoadedTable) -> Answer:
 
 
 def rename_table(service: Service, request: Request) -> Answer:
-    """Give a table another name."""
+    """Rename a table."""
     body = request.json()
     with as_bad_request():
         source, target = decode_identifier(body, "source"), decode_identifier(body, "destination")
@@ -352,30 +352,30 @@ def rename_table(service: Service, request: Request) -> Answer:
 
 @contextmanager
 def about_the_file(name: str) -> Iterator[None]:
-    """Make what is wrong with a metadata file that a client names one error, which does not say what is there."""
+    """Turn all errors of a metadata file named by a client into one that does not reveal what exists."""
     try:
         yield
     except (MissingFileError, CorruptTableError, UnsupportedError) as error:
-        raise InvalidRequestError(f"Cannot register {name!r}: there is no metadata that can be read there") from error
+        raise InvalidRequestError(f"Cannot register {name!r}: there is no readable metadata") from error
 
 
-# What answers are made of
+# Responses
 
 
-def table_answer(service: Service, request: Request, found: TableText, shape: str = "all") -> Answer:
-    """Return the answer that shows a table, with what its files are reached by."""
-    loaded = found.loaded
+def table_answer(service: Service, request: Request, state: TableText, shape: str = "all") -> Answer:
+    """Return the response that shows a table, with the access to its files."""
+    loaded = state.loaded
     rest: dict[str, Any] = {"config": service.access.config(loaded)}
-    asked = request.headers.get("x-iceberg-access-delegation", "")
-    if asked:
+    requested_ways = request.headers.get("x-iceberg-access-delegation", "")
+    if requested_ways:
         rest |= service.access.delegated(
-            loaded, asked, can_write=request.can_write, closed=service.closed_folders(request)
+            loaded, requested_ways, can_write=request.can_write, closed=service.closed_folders(request)
         )
     parts = (
         b'{"metadata-location":',
         encode_json(loaded.metadata_location),
         b',"metadata":',
-        found.text,
+        state.text,
         b",",
         encode_json(rest)[1:],
     )
@@ -384,28 +384,28 @@ def table_answer(service: Service, request: Request, found: TableText, shape: st
 
 
 def etag(location: str, shape: str) -> str:
-    """Return what tells one state of a table in one shape from all others."""
+    """Return an ETag for one state of a table in one shape."""
     digest = hashlib.sha256(location.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return f'W/"{digest}-{shape}"'
 
 
 def is_known(request: Request, tag: str) -> bool:
-    """Return whether the client has the state of a tag."""
-    given = request.headers.get("if-none-match")
-    if given is None:
+    """Return whether the client already has the state of an ETag."""
+    tags = request.headers.get("if-none-match")
+    if tags is None:
         return False
     strong = tag.removeprefix("W/")
-    return any(piece.strip().removeprefix("W/") == strong or piece.strip() == "*" for piece in given.split(","))
+    return any(piece.strip().removeprefix("W/") == strong or piece.strip() == "*" for piece in tags.split(","))
 
 
 def check_namespace(service: Service, request: Request) -> None:
-    """Refuse a namespace that is not there."""
+    """Raise an error if a namespace does not exist."""
     if not service.catalog.namespace_exists(request.namespace):
         raise namespace_not_found(request.namespace)
 
 
 def check_referenced_by(request: Request) -> tuple[Identifier, ...]:
-    """Return the views by which a table is loaded, the outermost first; refuse what names none."""
+    """Return the views through which a table is loaded, the outermost first; refuse an invalid list."""
     text = request.query.get("referenced-by")
     if text is None:
         return ()

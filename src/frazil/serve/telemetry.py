@@ -1,6 +1,6 @@
-"""What is told about requests: a line of the log for each, and counts as Prometheus reads them.
+"""Telemetry of requests: a log line for each, and counts for Prometheus.
 
-Lines and counts have operations, codes and times; never a query, a header or a body, which may hold secrets.
+It contains operations, codes and times; never a query, a header or a body, which may contain secrets.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BUCKETS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0
 
 
 class Telemetry:
-    """Counts of requests. Several threads may count."""
+    """Counts of requests. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -34,7 +34,7 @@ class Telemetry:
             self._in_flight += 1
 
     def ended(self, operation: str, code: int, error_type: str | None, seconds: float) -> None:
-        """Count a request that ended."""
+        """Count a request that has ended."""
         with self._lock:
             self._in_flight -= 1
             self._requests[operation, code] += 1
@@ -45,11 +45,11 @@ class Telemetry:
 
     @property
     def in_flight(self) -> int:
-        """How many requests are being carried out."""
+        """The number of running requests."""
         return self._in_flight
 
     def text(self) -> str:
-        """Return the counts in Prometheus' text format."""
+        """Return the counts in the Prometheus text format."""
         with self._lock:
             lines = ["# TYPE frazil_requests_total counter"]
             for (operation, code), count in sorted(self._requests.items()):
@@ -76,6 +76,6 @@ class Telemetry:
 
 
 def log_request(fields: Mapping[str, object]) -> None:
-    """Write the line of a request: JSON, so that no name in it can be taken for another line."""
+    """Write the log line of a request, as JSON, so that no name in it can forge another line."""
     if LOG.isEnabledFor(logging.INFO):
         LOG.info(json.dumps(fields))

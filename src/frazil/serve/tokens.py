@@ -1,4 +1,4 @@
-"""`/v1/oauth/tokens`: a token for a client's secret, or for a token that ends soon. Errors are as OAuth2 has them."""
+"""`/v1/oauth/tokens`: issues a token for a client secret, or for a token that expires soon. Errors follow OAuth2."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _MAX_FIELDS = 20
 
 
 def give_token(service: Service, request: Request) -> Answer:
-    """Give a token."""
+    """Issue a token."""
     try:
         issued = _issue(service, request)
     except OauthProblem as problem:
         answer_body = {"error": problem.error, "error_description": problem.description}
         headers = {**_NOT_KEPT, **({"www-authenticate": "Basic"} if problem.code == 401 else {})}
-        made = json_answer(answer_body, code=problem.code, headers=headers)
-        return Answer(made.code, made.body, made.headers, problem.error)
+        response = json_answer(answer_body, code=problem.code, headers=headers)
+        return Answer(response.code, response.body, response.headers, problem.error)
     body: dict[str, object] = {
         "access_token": issued.token,
         "token_type": "bearer",
@@ -38,7 +38,7 @@ def give_token(service: Service, request: Request) -> Answer:
 
 def _issue(service: Service, request: Request) -> IssuedToken:
     if service.auth.is_open:
-        raise OauthProblem(400, "unauthorized_client", "this server asks for no token and gives none")
+        raise OauthProblem(400, "unauthorized_client", "this server requires no token and issues none")
     fields = _fields(request)
     grant_type = fields.get("grant_type")
     if grant_type == CLIENT_CREDENTIALS:
@@ -54,16 +54,16 @@ def _fields(request: Request) -> dict[str, str]:
     try:
         pairs = parse_qsl(request.body.decode("ascii"), keep_blank_values=True, max_num_fields=_MAX_FIELDS)
     except ValueError:
-        raise OauthProblem(400, "invalid_request", "the body is no form") from None
+        raise OauthProblem(400, "invalid_request", "the body is not a form") from None
     return dict(pairs)
 
 
 def _client(request: Request, fields: dict[str, str]) -> tuple[str, str]:
-    """Return the client and its secret: from the form, or from a Basic header."""
-    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    """Return the client and its secret, from the form or from a Basic header."""
+    scheme, _, encoded = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "basic":
         try:
-            name, _, secret = base64.b64decode(given, validate=True).decode().partition(":")
+            name, _, secret = base64.b64decode(encoded, validate=True).decode().partition(":")
         except (binascii.Error, ValueError):
             raise OauthProblem(400, "invalid_request", "the Authorization header is not readable") from None
         return unquote(name), unquote(secret)

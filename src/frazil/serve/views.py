@@ -27,7 +27,7 @@ from frazil.serve.tables import about_the_file, check_namespace, check_reference
 
 
 def list_views(service: Service, request: Request) -> Answer:
-    """Answer with the views of a namespace."""
+    """Return the views of a namespace."""
     names, token = page_of(request, service.catalog.list_views(request.namespace))
     return json_answer({"identifiers": [encode_identifier(name) for name in names], "next-page-token": token})
 
@@ -52,7 +52,7 @@ def create_view(service: Service, request: Request) -> Answer:
 
 
 def register_view(service: Service, request: Request) -> Answer:
-    """Give a name to a view whose metadata file exists."""
+    """Register an existing metadata file of a view under a name."""
     body = request.json()
     with as_bad_request():
         name, location = body.string("name"), body.string("metadata-location")
@@ -66,14 +66,14 @@ def register_view(service: Service, request: Request) -> Answer:
 
 
 def load_view(service: Service, request: Request) -> Answer:
-    """Answer with a view's state."""
+    """Return a view's state."""
     check_referenced_by(request)
-    found = service.cache.load_view(request.identifier)
-    return _answer(found.loaded, found.text)
+    current = service.cache.load_view(request.identifier)
+    return _answer(current.loaded, current.text)
 
 
 def view_exists(service: Service, request: Request) -> Answer:
-    """Answer whether a view is there."""
+    """Respond whether a view exists."""
     if service.catalog.locate_view(request.identifier) is None:
         service.catalog.load_view(request.identifier)
     return no_content()
@@ -91,12 +91,12 @@ def replace_view(service: Service, request: Request) -> Answer:
 
 
 def created_again(service: Service, request: Request, location: str) -> Answer:
-    """Answer as a creation does, with the state that it made."""
+    """Recreate the response of a creation, with the resulting state."""
     return _answer(_view_at(service, (*request.namespace, request.json().string("name")), location))
 
 
 def replaced_again(service: Service, request: Request, location: str) -> Answer:
-    """Answer as a commit does, with the state that it made."""
+    """Recreate the response of a commit, with the resulting state."""
     return _answer(_view_at(service, request.identifier, location))
 
 
@@ -112,7 +112,7 @@ def drop_view(service: Service, request: Request) -> Answer:
 
 
 def rename_view(service: Service, request: Request) -> Answer:
-    """Give a view another name."""
+    """Rename a view."""
     body = request.json()
     with as_bad_request():
         source, target = decode_identifier(body, "source"), decode_identifier(body, "destination")
@@ -130,11 +130,11 @@ def _answer(loaded: LoadedView, text: bytes | None = None) -> Answer:
 
 
 def _check_dialects(version: JsonObject) -> None:
-    """Refuse two queries in one dialect, by the type of error that clients know for it."""
-    seen: set[str] = set()
+    """Refuse two queries in one dialect, with the error type that clients expect for it."""
+    dialects: set[str] = set()
     for representation in version.list("representations"):
         dialect = representation.get("dialect") if isinstance(representation, dict) else None
-        if isinstance(dialect, str) and dialect.lower() in seen:
+        if isinstance(dialect, str) and dialect.lower() in dialects:
             text = f"Invalid view version: Cannot add multiple queries for dialect {dialect.lower()}"
             raise Refusal(400, "IllegalArgumentException", text)
-        seen.add(str(dialect).lower())
+        dialects.add(str(dialect).lower())

@@ -1,4 +1,4 @@
-"""ALTER TABLE as Spark hands it to catalogs: a list of changes, carried out as one statement in one commit."""
+"""ALTER TABLE in the form that Spark passes to catalogs: a list of changes, applied as one statement in one commit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from frazil.sql import statements as s
 
 
 def alter_table(context: SqlContext, name: s.Name, changes: Sequence[r.AnyTableChange]) -> None:
-    """Carry out the changes that Spark made of one ALTER TABLE."""
+    """Apply the changes of one ALTER TABLE of Spark."""
     run_statement(context, _statement(name, changes))
 
 

@@ -1,4 +1,4 @@
-"""What a statement answers: rows under named columns. Spark turns it into a DataFrame, the terminal into a table."""
+"""The result of a statement: rows under named columns. Spark turns it into a DataFrame, the terminal into a table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Rows, and their columns as Spark's DDL writes them: `namespace string not null`."""
+    """Rows, and their columns in Spark's DDL form: `namespace string not null`."""
 
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[Any, ...], ...] = ()
@@ -21,7 +21,7 @@ class Answer:
 
     @property
     def ddl(self) -> str:
-        """The columns as one text."""
+        """The columns as one DDL text."""
         return ", ".join(self.columns)
 
 
@@ -29,5 +29,5 @@ NOTHING = Answer()
 
 
 def answer(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Answer:
-    """Return rows under columns."""
+    """Return an answer with rows under columns."""
     return Answer(tuple(columns), tuple(tuple(row) for row in rows))

@@ -1,7 +1,7 @@
-"""Answers to the requests of Spark's side (`requests.py`).
+"""Handles the requests of Spark's side (`requests.py`).
 
-`table_answers.py` is about tables, `write_answers.py` about changes, `system_answers.py` about functions and
-procedures; statements are here.
+`table_answers.py` handles requests about tables, `write_answers.py` changes, `system_answers.py` functions and
+procedures; statements are handled here.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 
 def answer(spark: SparkSession, verb: str, text: str, objects: Any) -> Reply:
-    """Answer one request: with text, a Java object, or None."""
+    """Handle one request; return text, a Java object, or None."""
     request = REQUESTS[verb]
     return HANDLERS[request](r.decode(verb, request, text), Context(spark, objects))
 
 
-# Statements that only lakes have, and those that show something of a lake.
+# Statements that only lakes have, and those that show objects of a lake.
 
 _SHOWN = (
     s.DescribeFunction,
@@ -58,7 +58,7 @@ def _parse(request: r.Parse, context: Context) -> Reply:
     names = context.names(request)
     if not names.lakes:
         return None
-    statement = _own_statement(request.text, names)
+    statement = _lake_statement(request.text, names)
     if statement is None:
         return None
     result = None
@@ -78,8 +78,8 @@ def _parse(request: r.Parse, context: Context) -> Reply:
     )
 
 
-def _own_statement(text: str, names: SqlSession) -> s.Statement | None:
-    """Return a statement that a lake answers itself; None if Spark does, with the lake's tables."""
+def _lake_statement(text: str, names: SqlSession) -> s.Statement | None:
+    """Return a statement that a lake handles itself, or None if Spark does, with the lake's tables."""
     statement = parse_statement(text, names.is_ours)
     return None if isinstance(statement, s.CreateTable) and statement.query is not None else statement
 
@@ -87,14 +87,14 @@ def _own_statement(text: str, names: SqlSession) -> s.Statement | None:
 def _script(request: r.Script, context: Context) -> Reply:
     names = context.names(request)
 
-    def is_ours(text: str) -> bool:
+    def is_lake_statement(text: str) -> bool:
         try:
-            return _own_statement(text, names) is not None
+            return _lake_statement(text, names) is not None
         except SqlSyntaxError:
             # Reported when the statement is run.
             return True
 
-    return script_for_spark(request.text, is_ours) if names.lakes else request.text
+    return script_for_spark(request.text, is_lake_statement) if names.lakes else request.text
 
 
 def _translate(request: r.Translate, context: Context) -> Reply:
@@ -106,7 +106,9 @@ def _translate(request: r.Translate, context: Context) -> Reply:
 def _statement(request: r.Statement, context: Context) -> Reply:
     parsed = context.remembered.statements.find(request.key)
     if parsed is None:
-        raise InvalidRequestError("Cannot run the statement: Spark parsed it too long ago", hint="Run it again.")
+        raise InvalidRequestError(
+            "Cannot run the statement: it was parsed too long ago and is no longer stored", hint="Run it again."
+        )
     statement, result = parsed
     if result is None:
         names = context.names(request)

@@ -1,7 +1,7 @@
-"""Give a Spark session the tables of lakes: `frazil.attach(spark, lake)`, and `frazil.detach(spark)` to undo it.
+"""Makes lakes available to a Spark session: `frazil.attach(spark, lake)`, undone by `frazil.detach(spark)`.
 
-From then on `lake` is a catalog of Spark's like any other (`spark/jvm/door.py`): for SQL, DataFrames, views, scripts
-and every client of the session, and for sessions that are made of it.
+From then on `lake` is a Spark catalog like any other (`spark/jvm/door.py`): for SQL, DataFrames, views, scripts, all
+clients of the session, and sessions created from it.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from frazil.table.sql_session import SPARK_CATALOG
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_SPARKS_OWN = frozenset({SPARK_CATALOG, "default", "global_temp", "system", "session", "builtin"})
-"""Names that mean something to Spark before it looks for a catalog, or that most of its sessions have a database of."""
+_RESERVED_NAMES = frozenset({SPARK_CATALOG, "default", "global_temp", "system", "session", "builtin"})
+"""Names that have another meaning in Spark, or that most sessions have a database for."""
 
 
 def attach(spark: SparkSession, lake: Lake, name: str = "lake") -> Lake:
-    """Let a Spark session find a lake's tables under a name; return the lake.
+    """Make a lake's tables available in a Spark session under a name; return the lake.
 
-    Several lakes may be attached under different names; the same name again is another lake from then on.
+    Several lakes may be attached under different names; attaching another lake under the same name replaces the first.
     """
     if not isinstance(lake, Lake):
-        raise InvalidRequestError(f"Cannot attach {type(lake).__name__}: give a lake that frazil.connect() returned")
-    if not isinstance(name, str) or not name or name.lower() in _SPARKS_OWN:
+        raise InvalidRequestError(f"Cannot attach {type(lake).__name__}: pass a lake returned by frazil.connect()")
+    if not isinstance(name, str) or not name or name.lower() in _RESERVED_NAMES:
         raise InvalidRequestError(
-            f"Cannot attach a lake as {name!r}: it is a name of Spark's own", hint="Give another one, such as 'lake'."
+            f"Cannot attach a lake as {name!r}: the name is reserved by Spark", hint="Use another name, such as 'lake'."
         )
     if not is_classic(spark):
         raise UnsupportedError(
-            "Cannot attach a lake to a client of Spark Connect: it has no driver",
+            "Cannot attach a lake to a client of Spark Connect: it does not run in the driver",
             hint="Attach it in the server's driver, as `frazil spark-server` does, or use register_source().",
         )
     if open_door(check_running(spark), answer):
@@ -59,16 +59,17 @@ def attach(spark: SparkSession, lake: Lake, name: str = "lake") -> Lake:
 
 
 def detach(spark: SparkSession, name: str | None = None) -> None:
-    """Leave a session as it was before lakes were attached to it; with a name, take that lake away and no other.
+    """Remove all lakes from a session and restore its settings; with a name, remove only that lake.
 
-    A session without lakes is no error.
+    A session without lakes is ignored.
     """
     attached = LAKES.of(spark)
     if attached is None:
         return
     if name is not None and name not in attached.lakes:
         raise InvalidRequestError(
-            f"Cannot detach {name!r}: there is no such lake", hint=f"Attached are: {', '.join(sorted(attached.lakes))}."
+            f"Cannot detach {name!r}: no lake is attached under that name",
+            hint=f"Attached are: {', '.join(sorted(attached.lakes))}.",
         )
     for lake_name in list(attached.lakes) if name is None else [name]:
         lake = attached.lakes.pop(lake_name)

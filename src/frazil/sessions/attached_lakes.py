@@ -1,4 +1,4 @@
-"""The lakes that are attached to Spark sessions, by session and by id."""
+"""The lakes attached to Spark sessions, by session and by ID."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Attached:
-    """The lakes of a session, and the callbacks that detach the last one."""
+    """The lakes of a session, and the callbacks for detaching the last one."""
 
     leave: tuple[Callable[[], None], ...]
     lakes: dict[str, Lake] = field(default_factory=dict)
@@ -27,13 +27,13 @@ class Attached:
     """Settings that each lake replaced, by lake."""
 
     def add(self, name: str, lake: Lake, replaced: Mapping[str, Setting]) -> None:
-        """Keep a lake under a name; of several lakes under it, the first one replaced the settings."""
+        """Add a lake under a name; of several lakes under it, the first one replaced the settings."""
         self.lakes[name] = lake
         self.replaced_settings.setdefault(name, replaced)
 
 
 class AttachedLakes:
-    """All lakes that are attached."""
+    """All attached lakes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -41,36 +41,36 @@ class AttachedLakes:
         self._lakes: WeakValueDictionary[str, Lake] = WeakValueDictionary()
 
     def of(self, spark: SparkSession) -> Attached | None:
-        """Return the lakes of a session."""
+        """Return the lakes of a session, or None."""
         if not hasattr(spark, "_jsparkSession"):
             return None
         return self._sessions.get(session_id(spark))
 
     def begin(self, spark: SparkSession, *leave: Callable[[], None]) -> Attached:
-        """Note a session that has no lakes yet."""
+        """Register a session without lakes."""
         with self._lock:
             return self._sessions.setdefault(session_id(spark), Attached(leave))
 
     def end(self, spark: SparkSession) -> Attached | None:
-        """Forget a session."""
+        """Remove a session."""
         with self._lock:
             return self._sessions.pop(session_id(spark), None)
 
     def keep(self, lake: Lake) -> str:
-        """Return a new id for a lake."""
+        """Store a lake under a new ID."""
         key = uuid.uuid4().hex
         self._lakes[key] = lake
         return key
 
     def lake(self, key: str, name: str) -> Lake:
-        """Return the lake of an id."""
+        """Return the lake with an ID."""
         lake = self._lakes.get(key)
         if lake is None:
-            raise InvalidRequestError(f"Cannot use lake {name!r}: it is not attached any more")
+            raise InvalidRequestError(f"Cannot use lake {name!r}: it is no longer attached")
         return lake
 
     def names(self, spark: SparkSession) -> dict[str, Lake]:
-        """Return the lakes that a session sees, by name: its own, and those of the session it was made from."""
+        """Return the lakes visible to a session, by name: its own, and those of the session it was created from."""
         return {name: self._lakes[key] for name, key in lake_ids(spark).items() if key in self._lakes}
 
 

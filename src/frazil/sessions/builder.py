@@ -1,10 +1,11 @@
-"""`frazil.session(…)`: a builder like PySpark's, whose session has lakes from the start.
+"""`frazil.session(…)`: a builder like PySpark's, for a session with lakes.
 
     spark = frazil.session("warehouse").appName("nightly").getOrCreate()
-    spark = frazil.session().getOrCreate()          with the lakes of Spark's settings, `spark/jvm/session_builder.py`
+    spark = frazil.session().getOrCreate()          with the lakes in Spark's settings, `spark/jvm/session_builder.py`
 
-A lake in S3 or Azure's store brings the Hadoop file system of Spark's version, and credentials: also one that a file
-of the user's names, and one of a catalog service that says where its files are.
+For a lake in S3 or Azure it adds the matching Hadoop file system and credentials, also if the user's configuration
+names
+a file system, and for a catalog service that determines the file locations.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ def session(
     name: str = "lake",
     properties: Mapping[str, str] | None = None,
 ) -> SessionBuilder:
-    """Return a builder of a Spark session that has a lake; without one, lakes are in Spark's settings.
+    """Return a builder of a Spark session with a lake; without a warehouse, lakes come from Spark's settings.
 
-    It is PySpark's builder: `.master(…)`, `.appName(…)`, `.config(…)`, and `.lake(name, warehouse, …)` for more lakes.
-    What a session has and a builder lacks (`sql`, `table`, `read`) starts the session and is the session's.
-    `name` is the lake's name in the session; the others are what `frazil.connect` takes.
+    It extends PySpark's builder: `.master(…)`, `.appName(…)`, `.config(…)`, with `.lake(name, warehouse, …)` for more
+    lakes. Attributes of sessions that builders lack (`sql`, `table`, `read`) start the session and are then looked up
+    in it. `name` is the lake's name in the session; the other arguments are those of `frazil.connect`.
     """
-    made = SessionBuilder(_open)
-    return made if warehouse is None else made.lake(name, warehouse, catalog=catalog, properties=properties)
+    builder = SessionBuilder(_open)
+    return builder if warehouse is None else builder.lake(name, warehouse, catalog=catalog, properties=properties)
 
 
 def _open(settings: LakeSettings) -> OpenedLake:

@@ -1,6 +1,6 @@
-"""Changes of rows as Spark names them: `CHANGES FROM VERSION …`, `spark.read.changes`, and the option readChangeFeed.
+"""Change feeds in Spark's forms: `CHANGES FROM VERSION …`, `spark.read.changes`, and the option readChangeFeed.
 
-Spark 4.2 and newer have syntax for it. In every version, options of a read do the same:
+Spark 4.2 and later have syntax for it. In all versions, read options have the same effect:
 
     spark.read.option("readChangeFeed", "true").option("startingVersion", 3).table("lake.db.t")
 """
@@ -33,30 +33,30 @@ _MODES = {_NONE: "none", _DROP: "dropCarryovers", _NET: "netChanges"}
 
 
 def find_changes(request: r.Load, time_zone: str) -> r.Changes | None:
-    """Return the changes that are asked for, by Spark's syntax or by options; None if it is not a change feed."""
+    """Return the change feed requested by Spark's syntax or by options, or None."""
     if request.changes is not None:
         return request.changes
-    known = {key.lower(): value for key, value in request.options.items()}
-    if known.get(FEED_OPTION, "false").lower() != "true":
+    lower_options = {key.lower(): value for key, value in request.options.items()}
+    if lower_options.get(FEED_OPTION, "false").lower() != "true":
         return None
-    versions = [option for option in ("startingversion", "endingversion") if option in known]
-    times = [option for option in ("startingtimestamp", "endingtimestamp") if option in known]
+    versions = [option for option in ("startingversion", "endingversion") if option in lower_options]
+    times = [option for option in ("startingtimestamp", "endingtimestamp") if option in lower_options]
     if versions and times:
-        raise InvalidRequestError("Cannot read changes by versions and by times at once: give one of them")
-    if (versions or times) and not any(option in known for option in ("startingversion", "startingtimestamp")):
+        raise InvalidRequestError("Cannot read changes by versions and by times at once: use one of them")
+    if (versions or times) and not any(option in lower_options for option in ("startingversion", "startingtimestamp")):
         raise InvalidRequestError(
-            f"Cannot read changes with {(versions or times)[0]} alone: it is not said where they begin",
-            hint="Give startingVersion or startingTimestamp; version 0 is before the first snapshot.",
+            f"Cannot read changes with {(versions or times)[0]} alone: the start is missing",
+            hint="Set startingVersion or startingTimestamp; version 0 is before the first snapshot.",
         )
     return r.Changes(
-        start_version=known.get("startingversion"),
-        end_version=known.get("endingversion"),
-        start_us=_micros(known, "startingtimestamp", time_zone),
-        end_us=_micros(known, "endingtimestamp", time_zone),
-        has_start=_flag(known, "startingboundinclusive", otherwise=True),
-        has_end=_flag(known, "endingboundinclusive", otherwise=True),
-        deduplication=known.get("deduplicationmode", _DROP),
-        updates=_flag(known, "computeupdates", otherwise=False),
+        start_version=lower_options.get("startingversion"),
+        end_version=lower_options.get("endingversion"),
+        start_us=_micros(lower_options, "startingtimestamp", time_zone),
+        end_us=_micros(lower_options, "endingtimestamp", time_zone),
+        has_start=_flag(lower_options, "startingboundinclusive", default=True),
+        has_end=_flag(lower_options, "endingboundinclusive", default=True),
+        deduplication=lower_options.get("deduplicationmode", _DROP),
+        updates=_flag(lower_options, "computeupdates", default=False),
     )
 
 
@@ -85,7 +85,7 @@ def changes_frame(spark: SparkSession, relation: Relation, changes: r.Changes, o
     if mode == _NONE and identifiers:
         raise InvalidRequestError(
             "Cannot compute updates with deduplicationMode none: rows that were merely copied would be updates",
-            hint="Leave deduplicationMode out, or use netChanges.",
+            hint="Omit deduplicationMode, or use netChanges.",
         )
     if not window.snapshot_ids:
         return spark.createDataFrame([], stream_schema(StreamColumns(schema, has_changes=True), spark))
@@ -102,30 +102,32 @@ def changes_frame(spark: SparkSession, relation: Relation, changes: r.Changes, o
 
 
 def stream_options_of(relation: Relation, changes: r.Changes, options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of a stream that say the same."""
+    """Return the equivalent options of a stream."""
     _check_state(relation)
     mode = _mode(changes)
     if mode == _NET:
         raise UnsupportedError(
-            "Cannot stream net changes: a stream never ends, so what is left in the end is not known",
-            hint="Leave deduplicationMode out, and fold the changes in the query.",
+            "Cannot stream net changes: a stream never ends, so the net result is unknown",
+            hint="Omit deduplicationMode, and fold the changes in the query.",
         )
     if changes.end_version is not None or changes.end_us is not None:
-        raise InvalidRequestError("Cannot stream changes up to an end: a stream has none")
-    found = {"streaming-changes": "changes", "deduplicationMode": _MODES[mode]}
-    found["compute-updates"] = "true" if changes.updates else "false"
+        raise InvalidRequestError("Cannot stream changes up to an end: a stream has no end")
+    stream_options = {"streaming-changes": "changes", "deduplicationMode": _MODES[mode]}
+    stream_options["compute-updates"] = "true" if changes.updates else "false"
     version, time_us = changes.start_version, changes.start_us
     if version is not None:
         metadata = relation.table.metadata
         head, _ = choose_snapshot(metadata, SnapshotChoice(ref=relation.state.branch))
         snapshot = find_version(metadata, None if head is None else head.snapshot_id, version)
         within = "stream-from-snapshot" if changes.has_start else "stream-after-snapshot"
-        found |= {"stream-from-snapshot": "earliest"} if snapshot is None else {within: str(snapshot.snapshot_id)}
+        stream_options |= (
+            {"stream-from-snapshot": "earliest"} if snapshot is None else {within: str(snapshot.snapshot_id)}
+        )
     if time_us is not None:
         is_whole = time_us % 1000 == 0
-        found["stream-from-timestamp"] = str(time_us // 1000 + (0 if is_whole and changes.has_start else 1))
-    own = {key: value for key, value in options.items() if key.lower() in _SHARED}
-    return {**own, **found}
+        stream_options["stream-from-timestamp"] = str(time_us // 1000 + (0 if is_whole and changes.has_start else 1))
+    shared_options = {key: value for key, value in options.items() if key.lower() in _SHARED}
+    return {**shared_options, **stream_options}
 
 
 _SHARED = {
@@ -142,8 +144,8 @@ def _check_state(relation: Relation) -> None:
         )
     if relation.state != CURRENT and relation.state != replace(CURRENT, branch=relation.state.branch):
         raise InvalidRequestError(
-            f"Cannot read changes of {relation.full_name} in one state: changes are between states",
-            hint="Say from where to where by versions or times.",
+            f"Cannot read changes of {relation.full_name} in one state: changes are the difference between states",
+            hint="Set the range by versions or times.",
         )
 
 
@@ -151,7 +153,7 @@ def _mode(changes: r.Changes) -> str:
     mode = changes.deduplication.lower()
     if mode not in _MODES:
         raise InvalidRequestError(
-            f"Cannot use {mode[:60]!r} as deduplicationMode: it may be {', '.join(_MODES.values())}"
+            f"Cannot use {mode[:60]!r} as deduplicationMode: it must be one of {', '.join(_MODES.values())}"
         )
     return mode
 
@@ -161,8 +163,8 @@ def _identifiers(options: Mapping[str, str]) -> tuple[str, ...] | None:
     return None if text is None else tuple(piece.strip() for piece in text.split(","))
 
 
-def _micros(known: Mapping[str, str], name: str, time_zone: str) -> int | None:
-    text = known.get(name)
+def _micros(options: Mapping[str, str], name: str, time_zone: str) -> int | None:
+    text = options.get(name)
     if text is None:
         return None
     try:
@@ -175,8 +177,8 @@ def _micros(known: Mapping[str, str], name: str, time_zone: str) -> int | None:
     return milliseconds_of(aware) * 1000 + aware.microsecond % 1000
 
 
-def _flag(known: Mapping[str, str], name: str, *, otherwise: bool) -> bool:
-    word = known.get(name, str(otherwise)).lower()
+def _flag(options: Mapping[str, str], name: str, *, default: bool) -> bool:
+    word = options.get(name, str(default)).lower()
     if word not in ("true", "false"):
-        raise InvalidRequestError(f"Cannot use {word[:60]!r} as {name}: it may be true or false")
+        raise InvalidRequestError(f"Cannot use {word[:60]!r} as {name}: it must be true or false")
     return word == "true"

@@ -1,4 +1,4 @@
-"""What a handler of a request works with: the session, its lakes, Java objects, and what was remembered before."""
+"""The context of a request's handler: the session, its lakes, Java objects, and the stored entries."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Request = TypeVar("Request", bound=r.Request)
 
 @dataclass(frozen=True)
 class Context:
-    """The session that asks, the Java objects of its request, and what was remembered before."""
+    """The session of a request, its Java objects, and the entries stored by earlier requests."""
 
     spark: SparkSession
     objects: Any
@@ -50,7 +50,7 @@ class Context:
         return resolved(self.spark, java, expression.text, expression.names, self.object(0))
 
     def names(self, current: r.InPlace | None = None) -> SqlSession:
-        """Return the names of all lakes of the session, looked up in its current catalog and namespace if given."""
+        """Return the name resolution for all lakes of the session, in its current catalog and namespace if given."""
         lakes = LAKES.names(self.spark)
         is_lake = current is not None and current.current in lakes
         return SqlSession(
@@ -62,22 +62,23 @@ class Context:
         )
 
     def engine(self, names: SqlSession | None = None) -> SparkEngine:
-        """Return Spark, for statements and views."""
+        """Return the Spark engine for statements and views."""
         return SparkEngine(self.spark, names or self.names())
 
     def table(self, request: r.OfTable) -> ResolvedName:
-        """Return the table that Spark loaded before."""
+        """Return the table that an earlier request loaded."""
         loaded = self.remembered.tables.find(request.key)
         if loaded is None:
             raise InvalidRequestError(
-                f"Cannot use {full_name_of(request)}: Spark asked for it too long ago", hint="Run the statement again."
+                f"Cannot use {full_name_of(request)}: it was loaded too long ago and is no longer stored",
+                hint="Run the statement again.",
             )
         return loaded
 
     def target(
         self, request: r.OfTable, reads: tuple[str, ...] = (), statement: str | None = None
     ) -> tuple[FullName, Table, str | None]:
-        """Return the table to write to, held for one statement, and the branch that its name carries."""
+        """Return the table to write to, held for one statement, and the branch in its name."""
         relation = checked_target(self.table(request))
         if isinstance(request, r.Change):
             check_path(relation, request.options)
@@ -88,10 +89,10 @@ class Context:
         return relation.full_name, table, relation.state.branch
 
     def _oldest_read(self, target: Relation, reads: tuple[str, ...]) -> Table:
-        """Return a table in the oldest state that a statement has read of it.
+        """Return a table in the oldest state that a statement has read.
 
-        What is written was computed from that state, so that later changes are conflicts. Spark looks up what a query
-        reads before it looks up what it writes to.
+        The written rows were computed from that state, so later changes are conflicts. Spark resolves the tables that a
+        query reads before the one that it writes to.
         """
         oldest = target.table
         for table in self.tables_read(reads):
@@ -108,7 +109,7 @@ class Context:
         return oldest
 
     def tables_read(self, keys: tuple[str, ...]) -> list[Table]:
-        """Return the tables that a statement reads, each in the state that it reads."""
+        """Return the tables that a statement reads, each in the state it was read in."""
         loaded = [self.remembered.tables.find(key) for key in keys]
         return [name.relation.table for name in loaded if name is not None and name.relation is not None]
 
@@ -117,34 +118,34 @@ Handle: TypeAlias = Callable[[Any, Context], Reply]
 
 
 def handler(request: type[Request], handle: Callable[[Request, Context], Reply]) -> tuple[type[r.Request], Handle]:
-    """Return the function that answers a request, checked to take it."""
+    """Pair a request with its handler, checking their types."""
     return request, handle
 
 
 def lake_of(request: r.OfLake) -> Lake:
-    """Return the lake that a request is to."""
+    """Return the lake that a request addresses."""
     return LAKES.lake(request.lake, request.catalog)
 
 
 def full_name_of(request: r.OfName) -> FullName:
-    """Return the name that a request is about, in its lake."""
+    """Return the name that a request is about, within its lake."""
     return FullName(request.catalog, lake_of(request), request.name)
 
 
 def own_names(request: r.OfLake) -> SqlSession:
-    """Return the names of the lake that a request is to, and no others."""
+    """Return the name resolution for only the lake that a request addresses."""
     return SqlSession({request.catalog: lake_of(request)})
 
 
 def checked_target(loaded: ResolvedName) -> Relation:
-    """Return what may be written to; refuse views, metadata tables and states that are past."""
+    """Return a relation that may be written to; refuse views, metadata tables and past states."""
     relation = loaded.relation
     if relation is None:
         raise InvalidRequestError(f"Cannot write to {loaded.full_name}: it is a view")
     if relation.full_name.name[0] == BY_PATH:
         raise InvalidRequestError(
-            f"Cannot write to {relation.full_name.name[-1]!r}: it is a path, and only tables of a catalog are written",
-            hint="Give the table's name in its lake.",
+            f"Cannot write to {relation.full_name.name[-1]!r}: it is a path, and only catalog tables can be written",
+            hint="Use the table's name in its lake.",
         )
     check_writable(relation, str(loaded.full_name))
     return relation

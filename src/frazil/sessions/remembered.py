@@ -1,4 +1,4 @@
-"""What sessions remember between the requests of Spark's side, and when they forget it.
+"""The state that sessions keep between requests of Spark's side, and its lifetime.
 
 | what                              | until                                                                     |
 |-----------------------------------|---------------------------------------------------------------------------|
@@ -9,8 +9,8 @@
 | streams that are read             | the query stops, fails or is cancelled (`stream-stop`), or another context|
 | compactions of streams            | 1,000 newer queries, or another context                                   |
 
-Tables outlive `detach`, since data frames do. What one batch of a stream keeps for the next one is held by the query's
-sink in the JVM (`spark/java/stream/SinkState.java`), and ends with it.
+Tables outlive `detach`, since data frames do. What one batch of a stream keeps for the next is held by the query's sink
+in the JVM (`spark/java/stream/SinkState.java`), and is dropped with it.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 MOST_STATEMENTS = 1000
-"""A statement needs its own for as long as it is analysed and run."""
+"""Each statement needs its own entries while it is analysed and run."""
 MOST_PLANS = 200
 
 
 class Recent(Generic[K, V]):
-    """A map of the entries used last."""
+    """A map of the most recently used entries."""
 
     def __init__(self, most: int = MOST_STATEMENTS) -> None:
         self.most = most
@@ -53,15 +53,15 @@ class Recent(Generic[K, V]):
             return self._entries.get(key)
 
     def recall(self, key: K, make: Callable[[], V]) -> V:
-        """Return the value of a key, made if there is none."""
+        """Return the value of a key, created if there is none."""
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)
                 return self._entries[key]
-        # Outside the lock: Spark may be asked, and ask in turn.
-        made = make()
+        # Outside the lock: this may call Spark, which may call back.
+        created = make()
         with self._lock:
-            value = self._entries.setdefault(key, made)
+            value = self._entries.setdefault(key, created)
             while len(self._entries) > self.most:
                 self._entries.popitem(last=False)
         return value
@@ -81,7 +81,7 @@ class Recent(Generic[K, V]):
 
 
 def remember(entries: Recent[str, V], value: V) -> str:
-    """Keep a value under a new key; return the key."""
+    """Store a value under a new key; return the key."""
     key = uuid.uuid4().hex
     entries.recall(key, lambda: value)
     return key
@@ -89,7 +89,7 @@ def remember(entries: Recent[str, V], value: V) -> str:
 
 @dataclass(frozen=True)
 class Remembered:
-    """All of it, in one place."""
+    """All state in one place."""
 
     tables: Recent[str, ResolvedName] = field(default_factory=Recent)
     statements: Recent[str, tuple[Statement, Answer | None]] = field(default_factory=Recent)
@@ -104,7 +104,7 @@ class Remembered:
         self.plans.forget(lambda key: key[0] == session_id)
 
     def forget(self) -> None:
-        """Drop everything: another Spark context has started, and nothing of the last one can be asked for."""
+        """Drop everything: another Spark context has started, so nothing of the previous one can be requested."""
         for entries in (self.tables, self.statements, self.written, self.plans, self.compactions):
             entries.forget()
         self.streams.clear()

@@ -1,6 +1,6 @@
 """Runs procedures: `CALL lake.system.rollback_to_snapshot('db.t', 1)`.
 
-`maintenance/procedures.py` has what each takes and answers. Spark parses a call, finds its procedure, binds its
+`maintenance/procedures.py` declares the parameters and results. Spark parses a call, finds its procedure, binds its
 arguments and evaluates them.
 """
 
@@ -27,7 +27,7 @@ from frazil.table.table import Table, hold
 
 NO_SUMMARY: FrozenMap[str, str] = FrozenMap()
 SHOWN_PATHS = 20_000
-"""How many orphans a call that streams its results answers at most, as Iceberg Java does."""
+"""The maximum number of orphans that a call with streamed results returns, as in Iceberg Java."""
 
 Rows = list[tuple[Any, ...]]
 Values = Mapping[str, Any]
@@ -42,7 +42,7 @@ class Target:
     context: SqlContext
 
     def identifier(self, text: str) -> tuple[str, ...]:
-        """Return the name of a table in the lake; the lake's own name may stand before it."""
+        """Return the name of a table in the lake; it may be prefixed with the lake's own name."""
         parts = parse_name(text)
         if len(parts) > 2 and parts[0] == self.lake_name:
             return parts[1:]
@@ -52,31 +52,31 @@ class Target:
         return parts
 
     def table(self, values: Values) -> Table:
-        """Return the table that the argument `table` names, held for one procedure."""
+        """Return the table named by the argument `table`, held for one procedure."""
         return hold(self.lake.table(self.identifier(values["table"])))
 
 
 def find_procedure(name: str) -> Procedure:
-    """Return the procedure of a name, in whatever case; say which ones there are."""
-    found = PROCEDURES.get(name.lower())
-    if found is None:
+    """Return a procedure by its name, ignoring case; list the existing ones if there is none."""
+    procedure = PROCEDURES.get(name.lower())
+    if procedure is None:
         near = get_close_matches(name.lower(), PROCEDURES, n=1, cutoff=0.5)
         raise NotFoundError(
-            f"Cannot call {name!r}: there is no such procedure",
+            f"Cannot call {name!r}: the procedure does not exist",
             hint=(f"Did you mean {near[0]}? " if near else "") + f"There are: {', '.join(sorted(PROCEDURES))}.",
         )
-    return found
+    return procedure
 
 
 def call(target: Target, name: str, values: Values) -> Answer:
-    """Run a procedure; arguments that are not given are None, or not there."""
+    """Run a procedure; missing arguments may be None or absent."""
     procedure = find_procedure(name)
-    given = {parameter.name: values.get(parameter.name) for parameter in procedure.call_parameters}
+    arguments = {parameter.name: values.get(parameter.name) for parameter in procedure.call_parameters}
     for parameter in procedure.call_parameters:
-        if parameter.is_required and given[parameter.name] is None:
+        if parameter.is_required and arguments[parameter.name] is None:
             raise InvalidRequestError(f"Cannot call {name}: the parameter {parameter.name!r} is null")
     run = _RUN.get(name) or _maintain
-    return answer(procedure.columns_for(given), run(target, procedure, given))
+    return answer(procedure.columns_for(arguments), run(target, procedure, arguments))
 
 
 def _head(table: Table) -> int | None:
@@ -84,7 +84,7 @@ def _head(table: Table) -> int | None:
 
 
 def _given(procedure: Procedure, values: Values, *left_out: str) -> dict[str, Any]:
-    """Return the arguments that are given, under the names that Python's verbs have for them."""
+    """Return the arguments that are set, under the names of the Python verbs."""
     return {
         parameter.python_name: values[parameter.name]
         for parameter in procedure.call_parameters
@@ -95,7 +95,7 @@ def _given(procedure: Procedure, values: Values, *left_out: str) -> dict[str, An
 
 
 def _fields(result: Any, procedure: Procedure, values: Values) -> Rows:
-    """Return what a result says under a procedure's columns."""
+    """Return the fields of a result in the order of a procedure's columns."""
     return [tuple(getattr(result, column.split(" ")[0]) for column in procedure.columns_for(values))]
 
 
@@ -106,7 +106,7 @@ def _maintain(target: Target, procedure: Procedure, values: Values) -> Rows:
 
 
 def _moves(move: Callable[[Table, Values], object]) -> Callable[[Target, Procedure, Values], Rows]:
-    """Return a procedure's function that answers where the current snapshot was and is."""
+    """Return a procedure's function that reports the previous and the new current snapshot."""
 
     def run(target: Target, _: Procedure, values: Values) -> Rows:
         table = target.table(values)
@@ -143,12 +143,12 @@ def _fast_forward(target: Target, _: Procedure, values: Values) -> Rows:
 
 
 def _remove_orphans(target: Target, procedure: Procedure, values: Values) -> Rows:
-    given = _given(procedure, values, "file_list_view", "stream_results")
+    arguments = _given(procedure, values, "file_list_view", "stream_results")
     if values["file_list_view"] is not None:
         view = ".".join(f"`{step.replace('`', '``')}`" for step in parse_name(values["file_list_view"]))
         engine = target.context.spark("look at the files of a view")
-        given["file_list"] = engine.query(f"select * from {view}")
-    result = target.table(values).maintain.remove_orphan_files(**given)
+        arguments["file_list"] = engine.query(f"select * from {view}")
+    result = target.table(values).maintain.remove_orphan_files(**arguments)
     listed = result.orphan_file_locations[: SHOWN_PATHS if values["stream_results"] else None]
     return [(step,) for step in listed]
 
@@ -164,8 +164,8 @@ def _optimize(target: Target, procedure: Procedure, values: Values) -> Rows:
 
 
 def _stats(target: Target, procedure: Procedure, values: Values) -> Rows:
-    made = getattr(target.table(values).maintain, procedure.name)(**_given(procedure, values))
-    return [] if made is None else [(made.statistics_path,)]
+    statistics = getattr(target.table(values).maintain, procedure.name)(**_given(procedure, values))
+    return [] if statistics is None else [(statistics.statistics_path,)]
 
 
 def _changelog_view(target: Target, _: Procedure, values: Values) -> Rows:
@@ -174,25 +174,25 @@ def _changelog_view(target: Target, _: Procedure, values: Values) -> Rows:
 
 
 def _add_files(target: Target, procedure: Procedure, values: Values) -> Rows:
-    given = _given(procedure, values, "source_table")
+    arguments = _given(procedure, values, "source_table")
     maintain = target.table(values).maintain
     parts = parse_name(values["source_table"])
     if is_folder(parts):
-        return _fields(maintain.add_files(parts[1], file_format=parts[0].lower(), **given), procedure, values)
+        return _fields(maintain.add_files(parts[1], file_format=parts[0].lower(), **arguments), procedure, values)
     target.context.spark("add the files of a table")
-    return _fields(maintain.add_files(find_source(target.lake, parts), **given), procedure, values)
+    return _fields(maintain.add_files(find_source(target.lake, parts), **arguments), procedure, values)
 
 
 def _snapshot(target: Target, procedure: Procedure, values: Values) -> Rows:
     if not is_folder(parse_name(values["source_table"])):
-        target.context.spark("make a snapshot of a table of Spark's")
+        target.context.spark("make a snapshot of a Spark table")
     name = target.identifier(values["table"])
-    given = _given(procedure, values, "source_table")
-    return _fields(target.lake.snapshot_table(values["source_table"], name, **given), procedure, values)
+    arguments = _given(procedure, values, "source_table")
+    return _fields(target.lake.snapshot_table(values["source_table"], name, **arguments), procedure, values)
 
 
 def _migrate(target: Target, procedure: Procedure, values: Values) -> Rows:
-    target.context.spark("migrate a table of Spark's")
+    target.context.spark("migrate a Spark table")
     return _fields(target.lake.migrate_table(values["table"], **_given(procedure, values)), procedure, values)
 
 
@@ -239,4 +239,4 @@ _RUN: dict[str, Callable[[Target, Procedure, Values], Rows]] = {
     "remove_dangling_deletes": _remove_dangling,
     "optimize": _optimize,
 }
-"""Procedures that are more than the verb of the same name of `t.maintain`."""
+"""Procedures that do more than the verb of the same name of `t.maintain`."""

@@ -1,4 +1,4 @@
-"""Statements that change namespaces, tables and their shape. Each is one commit; none needs Spark but for queries."""
+"""Statements that change namespaces, tables and columns. Each is one commit; only queries need Spark."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def create_namespace(context: SqlContext, statement: s.CreateNamespace) -> Answe
 
 
 def drop_namespace(context: SqlContext, statement: s.DropNamespace) -> Answer:
-    """Drop a namespace; with CASCADE, all that is in it first."""
+    """Drop a namespace; with CASCADE, drop its contents first."""
     full_name = context.session.namespace_place(statement.name)
     if not full_name.lake.catalog.namespace_exists(full_name.name) and statement.if_exists:
         return NOTHING
@@ -96,12 +96,12 @@ def alter_namespace(context: SqlContext, statement: s.AlterNamespace) -> Answer:
 
 
 def create_table(context: SqlContext, statement: s.CreateTable) -> Answer:
-    """Create or replace a table, from columns; one from a query is Spark's to resolve."""
+    """Create or replace a table from columns; Spark handles creation from a query."""
     full_name = context.session.full_name(statement.name)
     if statement.query is not None:
         raise InvalidRequestError(
             f"Cannot create {full_name} from a query without Spark",
-            hint="Create it, then append what `lake.sql` returns.",
+            hint="Create it, then append the result of `lake.sql`.",
         )
     catalog = full_name.lake.catalog
     existing = find_table(full_name)
@@ -129,11 +129,11 @@ def create_with_schema(
     schema: Schema,
     frame: Any = None,
     snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
-    said: WriteOverrides = AS_THE_TABLE_SAYS,
+    overrides: WriteOverrides = AS_THE_TABLE_SAYS,
 ) -> None:
-    """Create or replace a table of a schema, and write the rows of a DataFrame into it in the same commit.
+    """Create or replace a table with a schema, and write the rows of a DataFrame into it in the same commit.
 
-    Rows may come from the table that is replaced, so that what others do to its rows meanwhile stops it.
+    The rows may come from the replaced table, so concurrent changes of its rows are conflicts.
     """
     lake, catalog = full_name.lake, full_name.lake.catalog
     properties, version = take_format_version(
@@ -177,11 +177,11 @@ def create_with_schema(
                 )
             )
         if frame is not None:
-            with_overrides(table, said).append(frame, snapshot_properties=snapshot_properties)
+            with_overrides(table, overrides).append(frame, snapshot_properties=snapshot_properties)
 
 
 def _with_identifiers(schema: Schema, properties: Mapping[str, str]) -> Schema:
-    """Return a schema with the identifier fields that properties name, as SHOW CREATE TABLE does: `[id, x.y]`."""
+    """Return a schema with the identifier fields named by properties, in the form of SHOW CREATE TABLE: `[id, x.y]`."""
     if "identifier-fields" not in properties:
         return schema
     names = (".".join(path) for path in parse_names_text(properties["identifier-fields"]))
@@ -190,29 +190,29 @@ def _with_identifiers(schema: Schema, properties: Mapping[str, str]) -> Schema:
 
 
 def _with_names(terms: tuple[str, ...], properties: Mapping[str, str]) -> tuple[str, ...]:
-    """Return partition terms with the names of fields that a property gives, as SHOW CREATE TABLE does: `[h, s]`."""
+    """Return partition terms with the field names of a property, in the form of SHOW CREATE TABLE: `[h, s]`."""
     if PARTITION_FIELD_NAMES not in properties:
         return terms
     names = parse_names_text(properties[PARTITION_FIELD_NAMES])
     if len(names) != len(terms) or any(len(name) != 1 for name in names):
         raise InvalidRequestError(
-            f"Cannot name the partition fields {properties[PARTITION_FIELD_NAMES]}: there are {len(terms)} of them",
-            hint=f"Give {PARTITION_FIELD_NAMES} one name for each, in their order: '[a, b]'.",
+            f"Cannot name the partition fields {properties[PARTITION_FIELD_NAMES]}: the table has {len(terms)} of them",
+            hint=f"Set {PARTITION_FIELD_NAMES} to one name for each, in order: '[a, b]'.",
         )
     return tuple(f"{term} as {quote_path(name)}" for term, name in zip(terms, names, strict=True))
 
 
 def _check_names(schema: Schema, full_name: FullName) -> None:
-    """Refuse columns whose names differ in case only: SQL could not tell them apart."""
-    seen: dict[str, str] = {}
+    """Refuse columns whose names differ only in case, since SQL could not distinguish them."""
+    names: dict[str, str] = {}
     for _, name, _ in walk_fields(schema.struct):
-        other = seen.setdefault(name.lower(), name)
+        other = names.setdefault(name.lower(), name)
         if other != name:
             raise InvalidRequestError(f"Cannot create {full_name}: it would have the columns {other!r} and {name!r}")
 
 
 def find_table(full_name: FullName) -> Table | None:
-    """Return a table, held for one statement; None where there is none."""
+    """Return a table, held for one statement, or None if it does not exist."""
     try:
         return hold(full_name.lake.table(full_name.name))
     except TableNotFoundError:
@@ -222,12 +222,12 @@ def find_table(full_name: FullName) -> Table | None:
 
 
 def optional_columns(schema: Schema) -> Schema:
-    """Return a query's columns as a table keeps them: any may be null, as Iceberg Java has it."""
+    """Make a query's columns optional for a table, as in Iceberg Java."""
     return Schema(tuple(replace(field, required=False) for field in schema.fields))
 
 
 def schema_of_columns(context: SqlContext, columns: Sequence[s.ColumnDefinition]) -> Schema:
-    """Return the schema that columns of a statement describe; defaults are evaluated."""
+    """Return the schema for the column definitions of a statement; defaults are evaluated."""
     parts = []
     for column in columns:
         text = f"{quote_if_needed(column.path[0])} {column.type}"
@@ -266,9 +266,9 @@ def create_table_like(context: SqlContext, statement: s.CreateTableLike) -> Answ
         terms = tuple(named_partition_terms(schema, source.spec))
         properties.setdefault(FORMAT_VERSION.name, str(source.format_version))
     else:
-        engine = context.spark("create a table like one of Spark's")
+        engine = context.spark("create a table like a Spark table")
         schema = engine.schema_of(engine.query(f"select * from {quote_path(statement.source)}"))
-    made = s.CreateTable(
+    definition = s.CreateTable(
         statement.name,
         (),
         terms,
@@ -277,7 +277,7 @@ def create_table_like(context: SqlContext, statement: s.CreateTableLike) -> Answ
         with_owner(FrozenMap(properties), context.engine),
         if_not_exists=statement.if_not_exists,
     )
-    create_with_schema(full_name, None, made, schema)
+    create_with_schema(full_name, None, definition, schema)
     return NOTHING
 
 
@@ -297,7 +297,7 @@ def drop_table(context: SqlContext, statement: s.DropTable) -> Answer:
 
 
 def rename_table(context: SqlContext, statement: s.RenameTable) -> Answer:
-    """Give a table another name in its lake."""
+    """Rename a table within its lake."""
     full_name = context.session.full_name(statement.name)
     full_name.lake.rename_table(full_name.name, context.session.same_lake(full_name, statement.new_name))
     return NOTHING
@@ -307,7 +307,7 @@ def rename_table(context: SqlContext, statement: s.RenameTable) -> Answer:
 
 
 def _changing(change: Callable[[SqlContext, Any, Schema, Any], None]) -> Callable[[SqlContext, Any], Answer]:
-    """Return a statement's function that makes one schema update of the table's columns as they are."""
+    """Return a statement's function that applies one schema update to the table's present columns."""
 
     def run(context: SqlContext, statement: Any) -> Answer:
         table = context.session.table(statement.name)
@@ -419,21 +419,21 @@ drop_identifier_fields = _changing(_drop_identifier_fields)
 
 
 def add_partition_field(context: SqlContext, statement: s.AddPartitionField) -> Answer:
-    """Partition new files by a term too."""
+    """Add a partition field for new files."""
     with context.session.table(statement.name).update_spec(case_sensitive=False) as update:
         update.add_field(statement.term, statement.field_name)
     return NOTHING
 
 
 def drop_partition_field(context: SqlContext, statement: s.DropPartitionField) -> Answer:
-    """Stop partitioning new files by a field."""
+    """Remove a partition field for new files."""
     with context.session.table(statement.name).update_spec(case_sensitive=False) as update:
         update.remove_field(statement.field)
     return NOTHING
 
 
 def replace_partition_field(context: SqlContext, statement: s.ReplacePartitionField) -> Answer:
-    """Partition new files by a term in place of a field."""
+    """Replace a partition field for new files."""
     with context.session.table(statement.name).update_spec(case_sensitive=False) as update:
         update.remove_field(statement.field)
         update.add_field(statement.term, statement.field_name)
@@ -441,7 +441,7 @@ def replace_partition_field(context: SqlContext, statement: s.ReplacePartitionFi
 
 
 def set_write_order(context: SqlContext, statement: s.SetWriteOrder) -> Answer:
-    """Set the sort order of new files, and how rows are brought together, in one commit."""
+    """Set the sort order and the distribution of new files, in one commit."""
     table = context.session.table(statement.name)
     with table.transaction() as changes:
         changes._run(UpdateSortOrder(statement.terms, case_sensitive=False))
@@ -491,19 +491,19 @@ def _snapshot_id(text: str) -> int:
 
 
 def unset_properties(context: SqlContext, statement: s.UnsetProperties) -> Answer:
-    """Remove properties; names that are not set are no error."""
+    """Remove properties; missing ones are ignored."""
     context.session.table(statement.name).remove_properties(statement.keys)
     return NOTHING
 
 
 def set_location(context: SqlContext, statement: s.SetLocation) -> Answer:
-    """Put new files elsewhere."""
+    """Set the location for new files."""
     context.session.table(statement.name).set_location(statement.location)
     return NOTHING
 
 
 def refresh_table(context: SqlContext, statement: s.RefreshTable) -> Answer:
-    """Check that the table is there: every statement reads the catalog anyway."""
+    """Check that the table exists; nothing is cached, since every statement reads the catalog."""
     _ = context.session.table(statement.name)
     return NOTHING
 
@@ -512,7 +512,7 @@ def refresh_table(context: SqlContext, statement: s.RefreshTable) -> Answer:
 
 
 def create_ref(context: SqlContext, statement: s.CreateRef) -> Answer:
-    """Create or replace a branch or tag; what a replaced one retains stays unless it is given anew."""
+    """Create or replace a branch or tag; the retention of a replaced one is preserved unless it is set."""
     table = context.session.table(statement.name)
     present = table.metadata.find_ref(statement.ref)
     if present is None and not statement.creates:
@@ -553,7 +553,7 @@ def create_ref(context: SqlContext, statement: s.CreateRef) -> Answer:
 
 
 def _begin_branch(table: Table, statement: s.CreateRef) -> None:
-    """Create a branch of a table without snapshots: it begins with an empty one, and the table stays without."""
+    """Create a branch of a table without snapshots: the branch starts with an empty one, the table keeps none."""
     with table.transaction() as changes:
         changes._run(Append((), Target(statement.ref), is_fast=True, may_be_empty=True))
         changes.set_retention(

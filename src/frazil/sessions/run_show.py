@@ -1,4 +1,4 @@
-"""Statements that show namespaces, tables and views. The columns of the answers are those of Spark's own."""
+"""Statements that show namespaces, tables and views. The result columns are the same as in Spark."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _EMPTY = ("", "", "")
 
 
 def matches(name: str, pattern: str | None) -> bool:
-    """Return whether a name fits a pattern: `*` is anything, `|` separates patterns, case does not matter."""
+    """Return whether a name matches a pattern: `*` matches anything, `|` separates patterns, case is ignored."""
     if pattern is None:
         return True
     for piece in pattern.split("|"):
@@ -61,7 +61,7 @@ def _existing(full_name: FullName) -> FullName:
 
 
 def show_current_namespace(context: SqlContext, statement: s.ShowCurrentNamespace) -> Answer:
-    """Show where names without a lake are looked up."""
+    """Show the current catalog and namespace."""
     session = context.session
     row = (session.catalog or SPARK_CATALOG, quote_path(session.namespace))
     return answer(("catalog string not null", "namespace string not null"), [row])
@@ -72,26 +72,26 @@ def show_namespaces(context: SqlContext, statement: s.ShowNamespaces) -> Answer:
     full_name = context.session.namespace_place(statement.name)
     if not statement.name:
         full_name = FullName(full_name.lake_name, full_name.lake, ())
-    found = _existing(full_name).lake.list_namespaces(full_name.name)
-    rows = [(quote_path(namespace),) for namespace in found if matches(quote_path(namespace), statement.pattern)]
+    namespaces = _existing(full_name).lake.list_namespaces(full_name.name)
+    rows = [(quote_path(namespace),) for namespace in namespaces if matches(quote_path(namespace), statement.pattern)]
     return answer(("namespace string not null",), rows)
 
 
 def show_tables(context: SqlContext, statement: s.ShowTables) -> Answer:
     """Show the tables of a namespace."""
     full_name = _existing(context.session.namespace_place(statement.name))
-    # A lake itself holds namespaces alone.
+    # Only namespaces have tables; a lake itself contains just namespaces.
     listed = full_name.lake.list_tables(full_name.name) if full_name.name else []
-    found = [name for name in listed if matches(name[-1], statement.pattern)]
+    names = [name for name in listed if matches(name[-1], statement.pattern)]
     columns = ["namespace string not null", "tableName string not null", "isTemporary boolean not null"]
     if not statement.is_extended:
-        return answer(columns, [(quote_path(name[:-1]), name[-1], False) for name in found])
+        return answer(columns, [(quote_path(name[:-1]), name[-1], False) for name in names])
     rows = []
-    for identifier in found:
+    for identifier in names:
         table = full_name.lake.table(identifier)
         details = _details(Relation(FullName(full_name.lake_name, full_name.lake, identifier), table))
         rows.append((quote_path(identifier[:-1]), identifier[-1], False, _as_lines(details)))
-    # As Spark's own catalog does, views too: dbt asks here which names are views.
+    # Including views, as in Spark's built-in catalog: dbt uses this to detect views.
     for identifier in full_name.lake.list_views(full_name.name) if full_name.name else []:
         if matches(identifier[-1], statement.pattern):
             view = full_name.lake.catalog.load_view(identifier)
@@ -112,21 +112,21 @@ def show_views(context: SqlContext, statement: s.ShowViews) -> Answer:
     """Show the views of a namespace."""
     full_name = _existing(context.session.namespace_place(statement.name))
     listed = full_name.lake.list_views(full_name.name) if full_name.name else []
-    found = [identifier for identifier in listed if matches(identifier[-1], statement.pattern)]
+    names = [identifier for identifier in listed if matches(identifier[-1], statement.pattern)]
     columns = ("namespace string not null", "viewName string not null", "isTemporary boolean not null")
-    return answer(columns, [(quote_path(identifier[:-1]), identifier[-1], False) for identifier in found])
+    return answer(columns, [(quote_path(identifier[:-1]), identifier[-1], False) for identifier in names])
 
 
 def describe_namespace(context: SqlContext, statement: s.DescribeNamespace) -> Answer:
-    """Show a namespace and, where asked, its properties."""
+    """Show a namespace and, with EXTENDED, its properties."""
     full_name = context.session.namespace_place(statement.name)
-    found = full_name.lake.catalog.load_namespace_properties(full_name.name)
+    properties = full_name.lake.catalog.load_namespace_properties(full_name.name)
     rows = [("Catalog Name", full_name.lake_name), ("Namespace Name", quote_path(full_name.name))]
     for label, key in (("Comment", "comment"), ("Location", "location"), ("Owner", "owner")):
-        if key in found:
-            rows.append((label, found[key]))
+        if key in properties:
+            rows.append((label, properties[key]))
     if statement.is_extended:
-        rest = sorted((key, value) for key, value in found.items() if key not in ("comment", "location", "owner"))
+        rest = sorted((key, value) for key, value in properties.items() if key not in ("comment", "location", "owner"))
         rows.append(("Properties", "(" + ", ".join(f"({key},{value})" for key, value in rest) + ")" if rest else ""))
     return answer(_INFO, rows)
 
@@ -144,16 +144,16 @@ def _find(context: SqlContext, name: s.Name) -> Relation | tuple[FullName, Loade
         except NotFoundError:
             raise TableNotFoundError(
                 f"Cannot find {full_name}: there is no such table or view",
-                hint=f"SHOW TABLES IN {format_name((full_name.lake_name, *full_name.name[:-1]))} lists what there is.",
+                hint=f"SHOW TABLES IN {format_name((full_name.lake_name, *full_name.name[:-1]))} lists all.",
             ) from None
 
 
 def describe_table(context: SqlContext, statement: s.DescribeTable) -> Answer:
-    """Show a table's or view's columns, and with EXTENDED all about it."""
-    found = _find(context, statement.name)
-    if isinstance(found, tuple):
-        return _describe_view(*found, statement)
-    relation = found
+    """Show a table's or view's columns, and with EXTENDED all details."""
+    entity = _find(context, statement.name)
+    if isinstance(entity, tuple):
+        return _describe_view(*entity, statement)
+    relation = entity
     if relation.metadata_table is not None:
         return _describe_metadata_table(relation)
     table = relation.table
@@ -230,10 +230,10 @@ def _details(relation: Relation) -> list[tuple[str, str, str]]:
 
 
 def table_properties(table: Table) -> dict[str, str]:
-    """Return the properties a table shows: its own, and those that tell of its state."""
+    """Return the properties that a table shows: its own, and those derived from its state."""
     data_format = read_property(table.properties, properties.DEFAULT_FILE_FORMAT)
     current = table.current_snapshot
-    found = {
+    derived = {
         "format": f"iceberg/{data_format}",
         "provider": "iceberg",
         "current-snapshot-id": "none" if current is None else str(current.snapshot_id),
@@ -241,11 +241,11 @@ def table_properties(table: Table) -> dict[str, str]:
         "format-version": str(table.format_version),
     }
     if table.sort_order.is_sorted:
-        found["sort-order"] = ", ".join(order_terms(table.schema, table.sort_order))
+        derived["sort-order"] = ", ".join(order_terms(table.schema, table.sort_order))
     identifiers = [column_name(table.schema, field_id) for field_id in table.schema.identifier_field_ids]
     if identifiers:
-        found["identifier-fields"] = f"[{','.join(identifiers)}]"
-    return {**found, **table.properties}
+        derived["identifier-fields"] = f"[{','.join(identifiers)}]"
+    return {**derived, **table.properties}
 
 
 def _shown_properties(table: Table) -> list[tuple[str, str]]:
@@ -254,13 +254,13 @@ def _shown_properties(table: Table) -> list[tuple[str, str]]:
 
 def show_properties(context: SqlContext, statement: s.ShowProperties) -> Answer:
     """Show a table's or view's properties, or one of them."""
-    found = _find(context, statement.name)
+    entity = _find(context, statement.name)
     pairs: Mapping[str, str]
-    if isinstance(found, tuple):
-        full_name, view = found
+    if isinstance(entity, tuple):
+        full_name, view = entity
         pairs = {key: value for key, value in sorted(view.metadata.properties.items()) if key not in _RESERVED}
     else:
-        full_name, pairs = found.full_name, dict(_shown_properties(found.table))
+        full_name, pairs = entity.full_name, dict(_shown_properties(entity.table))
     if statement.key is None:
         return answer(_PAIRS, pairs.items())
     missing = f"Table {full_name} does not have property: {statement.key}"
@@ -269,13 +269,13 @@ def show_properties(context: SqlContext, statement: s.ShowProperties) -> Answer:
 
 def show_columns(context: SqlContext, statement: s.ShowColumns) -> Answer:
     """Show the names of a table's columns."""
-    found = _find(context, statement.name)
-    schema = found[1].metadata.current_schema if isinstance(found, tuple) else found.table.schema
+    entity = _find(context, statement.name)
+    schema = entity[1].metadata.current_schema if isinstance(entity, tuple) else entity.table.schema
     return answer(("col_name string not null",), [(field.name,) for field in schema.fields])
 
 
 def show_partitions(context: SqlContext, statement: s.ShowPartitions) -> Answer:
-    """Show the partitions that hold rows, as paths."""
+    """Show the partitions that contain rows, as paths."""
     table = context.session.table(statement.name)
     columns = ("partition string not null",)
     if table.spec.is_unpartitioned:
@@ -290,15 +290,15 @@ def show_partitions(context: SqlContext, statement: s.ShowPartitions) -> Answer:
 
 
 def show_create_table(context: SqlContext, statement: s.ShowCreateTable) -> Answer:
-    """Show the statement that makes such a table or view."""
-    found = _find(context, statement.name)
-    text = _create_view(*found) if isinstance(found, tuple) else _create_table(found)
+    """Show the statement that creates such a table or view."""
+    entity = _find(context, statement.name)
+    text = _create_view(*entity) if isinstance(entity, tuple) else _create_table(entity)
     if "${" in text:
-        # In strings it is escaped. Names and queries know no such thing, and the statement would make something else.
+        # Strings can escape it. Names and queries cannot, and the statement would create something else.
         raise UnsupportedError(
             f"Cannot show the statement that makes {format_name(statement.name)}: a name or the query in it has ${{, "
             "which Spark replaces in statements",
-            hint="DESCRIBE EXTENDED shows it as it is.",
+            hint="DESCRIBE EXTENDED shows it unchanged.",
         )
     return answer(("createtab_stmt string not null",), [(text,)])
 
@@ -376,9 +376,9 @@ def _view_details(lake_name: str, view: LoadedView) -> list[tuple[str, str, str]
 
 
 def describe_function(context: SqlContext, statement: s.DescribeFunction) -> Answer:
-    """Say how a function is called and what it gives."""
-    found = context.session.find_function(statement.name)
-    assert found is not None
-    _, lake, name = found
+    """Show the usage and the result of a function."""
+    function = context.session.find_function(statement.name)
+    assert function is not None
+    _, lake, name = function
     rows = [(f"Function: {lake}.system.{name}",), (f"Usage: {described(name)}",)]
     return answer(("function_desc string not null",), rows)

@@ -1,6 +1,6 @@
-"""One statement, one verb: which function carries out which kind of statement.
+"""Dispatches each type of statement to the function that executes it.
 
-Each changes a lake in one commit, or answers rows (`sessions/answer.py`), or gives a DataFrame.
+Each statement changes a lake in one commit, or returns rows (`sessions/answer.py`), or a DataFrame.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _VERBS: dict[type[s.Statement], Callable[[SqlContext, Any], Answer]] = {
 
 
 def run_statement(context: SqlContext, statement: s.Statement) -> Answer:
-    """Carry out a statement."""
+    """Execute a statement."""
     if isinstance(statement, s.SetProperties):
         return (run_views.set_view_properties if statement.is_view else run_ddl.set_properties)(context, statement)
     if isinstance(statement, s.UnsetProperties):

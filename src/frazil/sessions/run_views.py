@@ -1,4 +1,4 @@
-"""Statements about views. A view's query is kept as written, with the namespace in which its names are looked up."""
+"""Statements about views. A view's query is stored as written, with the namespace for resolving its names."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from frazil.table.view import View
 
 
 def create_view(context: SqlContext, statement: s.CreateView) -> Answer:
-    """Create or replace a view; its query must run now, and may use nothing temporary."""
+    """Create or replace a view; its query must be valid now, and must not use temporary objects."""
     session = context.session
     full_name = session.full_name(statement.name)
     catalog = full_name.lake.catalog
-    taken = catalog.find_existing(full_name.name) if catalog.namespace_exists(full_name.name[:-1]) else None
-    if taken is not None and not statement.replaces:
+    existing = catalog.find_existing(full_name.name) if catalog.namespace_exists(full_name.name[:-1]) else None
+    if existing is not None and not statement.replaces:
         if statement.if_not_exists and catalog.view_exists(full_name.name):
             return NOTHING
-        raise taken
+        raise existing
     engine = context.spark("create a view")
     names = [column.name for column in statement.columns]
     schema, query_columns = engine.view_schema(statement.query.text, full_name, names)
@@ -83,16 +83,16 @@ def drop_view(context: SqlContext, statement: s.DropView) -> Answer:
 
 
 def rename_view(context: SqlContext, statement: s.RenameView) -> Answer:
-    """Give a view another name in its lake."""
+    """Rename a view within its lake."""
     full_name = context.session.full_name(statement.name)
     full_name.lake.rename_view(full_name.name, context.session.same_lake(full_name, statement.new_name))
     return NOTHING
 
 
 def alter_view_query(context: SqlContext, statement: s.AlterViewQuery) -> Answer:
-    """Refuse: a new definition is a CREATE OR REPLACE VIEW, which says its columns too."""
+    """Raise an error: a new definition requires CREATE OR REPLACE VIEW, which also defines the columns."""
     raise UnsupportedError(
-        f"Cannot give view {context.session.full_name(statement.name)} another query by ALTER VIEW",
+        f"Cannot change the query of view {context.session.full_name(statement.name)} by ALTER VIEW",
         hint="Use CREATE OR REPLACE VIEW.",
     )
 

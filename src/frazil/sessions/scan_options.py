@@ -1,18 +1,18 @@
-"""Read options, as `spark.read.option(...)` takes them, to a scan. Both spellings where Iceberg Java changed them.
+"""Turns read options, as in `spark.read.option(...)`, into a scan. Accepts both spellings that Iceberg Java has had.
 
-    snapshot-id, versionAsOf            a snapshot's id; versionAsOf takes the name of a branch or tag too
+    snapshot-id, versionAsOf            a snapshot ID; versionAsOf also accepts the name of a branch or tag
     as-of-timestamp                     milliseconds from 1970
-    timestampAsOf                       a time as text, in the session's zone where it names none
+    timestampAsOf                       a time as text, by default in the session's time zone
     branch, tag                         a reference
-    start-snapshot-id, end-snapshot-id  what was appended after the one, up to and with the other
-    split-size, file-open-cost          how files are cut and packed, in bytes
-    lookback                            groups that are kept open while files are packed
+    start-snapshot-id, end-snapshot-id  the rows appended after the former, up to and including the latter
+    split-size, file-open-cost          how files are split and combined, in bytes
+    lookback                            the number of groups kept open while files are combined
 
 For changes of rows, the window is `start-snapshot-id` or `start-timestamp`, and `end-snapshot-id` or `end-timestamp`,
-times in milliseconds from 1970; without a start it begins with the oldest snapshot, without an end it goes up to now.
+with times in milliseconds from 1970; by default it starts with the oldest snapshot and ends now.
 
-Names are compared without regard to case, as Spark does. `jar/options.py` lists what is honoured, refused and warned
-about.
+Names are case-insensitive, as in Spark. `jar/options.py` lists the options that are honoured, refused or ignored with a
+warning.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ def scan_with_options(
     time_zone: str = "UTC",
     choice: SnapshotChoice = CURRENT,
     scan_options: ScanOptions = DEFAULT_OPTIONS,
-    taken: OptionList = READ_OPTIONS,
+    option_list: OptionList = READ_OPTIONS,
 ) -> Scan:
-    """Make the scan that read options ask for; refuse those that contradict each other, or a state that was chosen."""
-    known = taken.check(options)
-    table = _with_lookback(table, known)
-    states = [name for name in _STATES if name in known]
-    window = [name for name in _WINDOW if name in known]
-    _check(states, window, known, is_chosen=choice != CURRENT)
+    """Return the scan for read options; refuse contradictory ones, and options for a state if one is chosen."""
+    checked = option_list.check(options)
+    table = _with_lookback(table, checked)
+    states = [name for name in _STATES if name in checked]
+    window = [name for name in _WINDOW if name in checked]
+    _check(states, window, checked, is_chosen=choice != CURRENT)
     if states:
-        choice = _choice_of(table, states[0], known[states[0]], time_zone)
+        choice = _choice_of(table, states[0], checked[states[0]], time_zone)
     scan = scan_table(
         table,
         predicate,
@@ -69,17 +69,17 @@ def scan_with_options(
         case_sensitive=case_sensitive,
         options=replace(
             scan_options,
-            split_bytes=_size(known, "split-size", scan_options.split_bytes),
-            open_file_cost_bytes=_size(known, "file-open-cost", scan_options.open_file_cost_bytes),
+            split_bytes=_size(checked, "split-size", scan_options.split_bytes),
+            open_file_cost_bytes=_size(checked, "file-open-cost", scan_options.open_file_cost_bytes),
         ),
     )
     if not window:
         return scan
-    end = _whole(known, "end-snapshot-id") if "end-snapshot-id" in known else None
-    found = replace(scan, appends=Appends(_whole(known, "start-snapshot-id"), end))
-    # Refuses now what the window's snapshots do not allow.
-    found.plan()
-    return found
+    end = _whole(checked, "end-snapshot-id") if "end-snapshot-id" in checked else None
+    appends_scan = replace(scan, appends=Appends(_whole(checked, "start-snapshot-id"), end))
+    # Planning refuses unsuitable snapshots in the window right away.
+    appends_scan.plan()
+    return appends_scan
 
 
 def scan_changes(
@@ -90,15 +90,17 @@ def scan_changes(
     columns: Sequence[str] | None = None,
     scan_options: ScanOptions = DEFAULT_OPTIONS,
 ) -> Scan:
-    """Make the scan of the rows that snapshots added and removed; a state that is chosen is the end of the window."""
-    known = READ_OPTIONS.check(options)
-    table = _with_lookback(table, known)
-    window = {name: _whole(known, name) for name in (*_WINDOW, *_CHANGES_ONLY) if name in known}
+    """Return the scan of the rows that snapshots added and removed; a chosen state is the end of the window."""
+    checked = READ_OPTIONS.check(options)
+    table = _with_lookback(table, checked)
+    window = {name: _whole(checked, name) for name in (*_WINDOW, *_CHANGES_ONLY) if name in checked}
     end = window.get("end-snapshot-id")
     if choice != CURRENT:
-        named = [name for name in window if name.startswith("end-")]
-        if named:
-            raise InvalidRequestError(f"Cannot read changes up to a state and with the option {named[0]} too: give one")
+        end_options = [name for name in window if name.startswith("end-")]
+        if end_options:
+            raise InvalidRequestError(
+                f"Cannot read changes up to a state and with the option {end_options[0]} too: use one of them"
+            )
         chosen = choose_snapshot(table.metadata, choice)[0]
         end = None if chosen is None else chosen.snapshot_id
     changelog = changelog_between(
@@ -113,43 +115,44 @@ def scan_changes(
         columns=columns,
         options=replace(
             scan_options,
-            split_bytes=_size(known, "split-size", scan_options.split_bytes),
-            open_file_cost_bytes=_size(known, "file-open-cost", scan_options.open_file_cost_bytes),
+            split_bytes=_size(checked, "split-size", scan_options.split_bytes),
+            open_file_cost_bytes=_size(checked, "file-open-cost", scan_options.open_file_cost_bytes),
         ),
     )
-    found = replace(scan, changelog=changelog)
-    # Refuses now what the window's snapshots do not allow.
-    found.plan()
-    return found
+    changes_scan = replace(scan, changelog=changelog)
+    # Planning refuses unsuitable snapshots in the window right away.
+    changes_scan.plan()
+    return changes_scan
 
 
-def _with_lookback(table: LoadedTable, known: Mapping[str, str]) -> LoadedTable:
-    if "lookback" not in known:
+def _with_lookback(table: LoadedTable, options: Mapping[str, str]) -> LoadedTable:
+    if "lookback" not in options:
         return table
-    properties = FrozenMap({**table.metadata.properties, SPLIT_LOOKBACK.name: known["lookback"].strip()})
+    properties = FrozenMap({**table.metadata.properties, SPLIT_LOOKBACK.name: options["lookback"].strip()})
     return replace(table, metadata=replace(table.metadata, properties=properties))
 
 
-def _check(states: list[str], window: list[str], known: Mapping[str, str], *, is_chosen: bool) -> None:
+def _check(states: list[str], window: list[str], options: Mapping[str, str], *, is_chosen: bool) -> None:
     if is_chosen and (states or window):
         raise InvalidRequestError(
-            f"Cannot read a table in a state and with the option {(states or window)[0]} too: give one of them"
+            f"Cannot read a table in a state and with the option {(states or window)[0]} too: use one of them"
         )
     if len(states) > 1:
         raise InvalidRequestError(
-            f"Cannot read a table with the options {' and '.join(states)}: each names a state", hint="Give one."
+            f"Cannot read a table with the options {' and '.join(states)}: each selects a state",
+            hint="Use one of them.",
         )
     if states and window:
         raise InvalidRequestError(
             f"Cannot read what was appended with the option {states[0]} too",
-            hint="Leave it out; end-snapshot-id says up to where.",
+            hint="Omit it; end-snapshot-id sets the end.",
         )
     if window == ["end-snapshot-id"]:
         raise InvalidRequestError(
-            "Cannot read what was appended up to end-snapshot-id: start-snapshot-id is not given",
-            hint="Give the snapshot after which to begin.",
+            "Cannot read what was appended up to end-snapshot-id: start-snapshot-id is missing",
+            hint="Set the snapshot after which to begin.",
         )
-    changes = [name for name in _CHANGES_ONLY if name in known]
+    changes = [name for name in _CHANGES_ONLY if name in options]
     if changes:
         raise InvalidRequestError(
             f"Cannot read a table with the option {changes[0]}: it is for changes of rows only",
@@ -158,7 +161,7 @@ def _check(states: list[str], window: list[str], known: Mapping[str, str], *, is
 
 
 def _choice_of(table: LoadedTable, name: str, text: str, time_zone: str) -> SnapshotChoice:
-    """Return the state that an option names."""
+    """Return the state that an option selects."""
     if name == "snapshot-id":
         return SnapshotChoice(_whole({name: text}, name))
     if name == "as-of-timestamp":
@@ -195,9 +198,9 @@ def _milliseconds(text: str, time_zone: str) -> int:
     return int((local - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(milliseconds=1))
 
 
-def _whole(known: Mapping[str, str], name: str) -> int:
-    return int(known[name].strip())
+def _whole(options: Mapping[str, str], name: str) -> int:
+    return int(options[name].strip())
 
 
-def _size(known: Mapping[str, str], name: str, otherwise: int | None) -> int | None:
-    return _whole(known, name) if name in known else otherwise
+def _size(options: Mapping[str, str], name: str, default: int | None) -> int | None:
+    return _whole(options, name) if name in options else default

@@ -1,9 +1,9 @@
-"""What `format("iceberg")` means by its path: a name in a lake, or a table's location, in a state that options choose.
+"""Resolves the path of `format("iceberg")`: a name in a lake, or a table's location, in a state selected by options.
 
-Of a table's location a metadata table is named behind a `#`.
+After a table's location, `#` and a name select a metadata table.
 
-A state has a schema of its own, so it must be known when a table is loaded. Spark hands a catalog a name and no more,
-so the state becomes part of it: `lake.db.t` with the option `branch=x` is `lake.db.t.branch_x`.
+A state has its own schema, so it must be known when a table is loaded. Spark passes only a name to a catalog, so the
+state becomes part of the name: `lake.db.t` with the option `branch=x` is `lake.db.t.branch_x`.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from frazil.table.sql_session import FullName, Relation, SqlSession, selector_of
 from frazil.table.table import Table
 
 BY_PATH = ""
-"""In the place of a namespace: the name at the end is a path."""
+"""The namespace that marks the final part of a name as a path."""
 _STATES = ("snapshot-id", "as-of-timestamp", "branch", "tag")
-"""Read options that a part of a name says as well, in lower case; Spark itself takes the others to the catalog."""
+"""Read options that can also be part of a name, in lower case; Spark itself passes the others to the catalog."""
 
 
 def source_name(session: SqlSession, options: Mapping[str, str]) -> SourceName:
-    """Return which table of which lake the options of `format("iceberg")` mean."""
+    """Return the table and lake that the options of `format("iceberg")` refer to."""
     path = _path(options)
     if not path:
         raise InvalidRequestError(
-            "Cannot open a table: no name and no path was given",
-            hint='Give its name or its location: "lake.db.t", "/path/to/table".',
+            "Cannot open a table: the name or path is missing",
+            hint='Pass its name or its location: "lake.db.t", "/path/to/table".',
         )
     if _is_location(path):
         if not session.lakes:
             raise InvalidRequestError(f"Cannot use the table {path!r}: no lake is attached")
         selector = _selector(options)
         folder, _, table = path.rpartition("#")
-        named = [] if selector is None else [selector]
+        selectors = [] if selector is None else [selector]
         if folder and table.lower() in METADATA_TABLES:
-            # As Iceberg Java has it: `/path/to/table#files`.
+            # As in Iceberg Java: `/path/to/table#files`.
             path = folder
-            named.append(table.lower())
+            selectors.append(table.lower())
         catalog = session.catalog or min(session.lakes)
-        return SourceName(catalog=catalog, namespace=(BY_PATH, *named), name=path)
+        return SourceName(catalog=catalog, namespace=(BY_PATH, *selectors), name=path)
     parts = parse_name(path)
     full_name = session.find_full_name(parts)
     if full_name is None:
@@ -56,7 +56,7 @@ def source_name(session: SqlSession, options: Mapping[str, str]) -> SourceName:
 
 
 def check_path(relation: Relation, options: Mapping[str, str]) -> None:
-    """Refuse a path beside the name of a table that is there, where it leads to another."""
+    """Refuse a path beside the name of an existing table if it leads to another table."""
     path, full_name = _path(options), relation.full_name
     if not path or full_name.name[0] == BY_PATH:
         return
@@ -64,12 +64,12 @@ def check_path(relation: Relation, options: Mapping[str, str]) -> None:
     if _is_location(path):
         is_same = location_key(strip_slashes(path)) == location_key(strip_slashes(location))
     else:
-        # The name by which the table was found; the session may have gone to another namespace since.
+        # The full name by which the table was found; the session's namespace may have changed since.
         is_same = full_name.name[-1] in parse_name(path)
     if not is_same:
         raise InvalidRequestError(
             f"Cannot use {full_name} at the path {path!r}: the table is at {location}",
-            hint="Leave the option path out; it says where a new table is.",
+            hint="Omit the option path, which is for new tables.",
         )
 
 
@@ -82,13 +82,15 @@ def _is_location(path: str) -> bool:
 
 
 def no_lake(session: SqlSession, name: Name) -> TableNotFoundError:
-    """Return the error about a name that begins with no lake's."""
-    known = ", ".join(sorted(session.lakes))
-    return TableNotFoundError(f"Cannot find {format_name(name)}: there is no lake {name[0]!r}; attached are: {known}")
+    """Return the error for a name that begins with no attached lake."""
+    lakes = ", ".join(sorted(session.lakes))
+    return TableNotFoundError(
+        f"Cannot find {format_name(name)}: no lake {name[0]!r} is attached; attached are: {lakes}"
+    )
 
 
 def find_relation(session: SqlSession, full_name: FullName) -> Relation:
-    """Return what a name means: a table, a state of one, one of its metadata tables, or a table by its path."""
+    """Return the relation of a name: a table, one of its states or metadata tables, or a table by its path."""
     if full_name.name[0] != BY_PATH:
         return session.relation(full_name)
     catalog = full_name.lake.catalog
@@ -106,6 +108,6 @@ def _with_state(session: SqlSession, full_name: FullName, options: Mapping[str, 
         return full_name.name
     relation = session.relation(full_name)
     if relation.state.is_given:
-        raise InvalidRequestError(f"Cannot use {full_name} in two states at once: give one")
+        raise InvalidRequestError(f"Cannot use {full_name} in two states at once: use one of them")
     rest = () if relation.metadata_table is None else (relation.metadata_table,)
     return (*relation.full_name.name, selector, *rest)

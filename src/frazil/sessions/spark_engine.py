@@ -1,4 +1,4 @@
-"""Tables and views of lakes on Spark: a table in the state that is meant, a view's query as the view means it."""
+"""Tables and views of lakes on Spark: a table in the requested state, a view's query in the view's own context."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ from frazil.table.table import Table
 from frazil.table.view import View, find_query_columns
 
 _views = threading.local()
-"""The views that are read at the moment: Spark asks for those in them while it resolves them."""
+"""The views being resolved: Spark requests the views inside them during resolution."""
 
 
 class SparkEngine:
-    """One session's queries."""
+    """The query engine of one session."""
 
     def __init__(self, spark: Any, session: SqlSession) -> None:
         self.spark = spark
@@ -55,23 +55,23 @@ class SparkEngine:
 
     def query(self, text: str) -> Any:
         """Return the DataFrame of a query."""
-        found = ViewQuery(self.spark, text)
-        command = found.find_refused(is_trusted=True)
+        query = ViewQuery(self.spark, text)
+        command = query.find_refused(is_trusted=True)
         if command is not None:
             raise InvalidRequestError(f"Cannot use a command where a query belongs: Spark reads {command[1]}")
-        frame, _ = found.to_frame(lambda entity, name: None, is_trusted=True)
+        frame, _ = query.to_frame(lambda entity, name: None, is_trusted=True)
         return frame
 
     def state_of(self, relation: Relation, states: Sequence[State]) -> State:
-        """Return the one state that is meant; without one, the branch that the session audits, if there is one."""
-        given = [state for state in states if state.is_given]
-        if len(given) > 1:
-            raise InvalidRequestError(f"Cannot read {relation.full_name} in two states at once: give one")
-        if not given and read_property(relation.table.properties, WRITE_AUDIT_PUBLISH_ENABLED):
+        """Return the one given state; by default, the audit branch of the session, if there is one."""
+        given_states = [state for state in states if state.is_given]
+        if len(given_states) > 1:
+            raise InvalidRequestError(f"Cannot read {relation.full_name} in two states at once: use one of them")
+        if not given_states and read_property(relation.table.properties, WRITE_AUDIT_PUBLISH_ENABLED):
             branch = self.setting("spark.wap.branch")
             if branch and relation.table.metadata.find_ref(branch) is not None:
                 return State(branch=branch)
-        return given[0] if given else relation.state
+        return given_states[0] if given_states else relation.state
 
     def frame_of(self, relation: Relation, options: Mapping[str, str] | None = None) -> Any:
         """Return the DataFrame of a table in a state, or of one of its metadata tables."""
@@ -82,14 +82,14 @@ class SparkEngine:
         return metadata_frame(self.spark, table.state, name, choice=relation.state.choice, cache=table._cache)
 
     def scan_of(self, relation: Relation, options: Mapping[str, str]) -> Scan | None:
-        """Return the scan of a table, or of its changes; other metadata tables have none."""
+        """Return the scan of a table, or of its changes; other metadata tables have no scan."""
         table, state = relation.table, relation.state
         if state.branch is not None or state.tag is not None:
             ref = table.metadata.ref(state.branch or state.tag or "")
-            wanted = "branch" if state.branch is not None else "tag"
-            if ref.type != wanted:
+            ref_type = "branch" if state.branch is not None else "tag"
+            if ref.type != ref_type:
                 raise InvalidRequestError(
-                    f"Cannot read {wanted} {state.reference!r} of {relation.full_name}: it is a {ref.type}"
+                    f"Cannot read {ref_type} {state.reference!r} of {relation.full_name}: it is a {ref.type}"
                 )
         scan_options = ScanOptions(manifest_cache=table._cache)
         if relation.metadata_table == CHANGES:
@@ -98,23 +98,23 @@ class SparkEngine:
         if relation.metadata_table is not None:
             METADATA_OPTIONS.check(options)
             return None
-        asked = {key: value for key, value in options.items() if key.lower() not in STATE_OPTIONS}
+        read_options = {key: value for key, value in options.items() if key.lower() not in STATE_OPTIONS}
         return scan_with_options(
             table.state,
-            {**self.read_settings(), **asked},
+            {**self.read_settings(), **read_options},
             choice=state.choice,
             scan_options=scan_options,
         )
 
     def read_settings(self) -> dict[str, str]:
-        """Return what the session says for every read, as read options."""
-        found = check_settings(self.settings(SETTING_PREFIX))
-        named = {
+        """Return the session's settings for all reads, as read options."""
+        settings = check_settings(self.settings(SETTING_PREFIX))
+        by_option = {
             option.name: (option.setting or "").removeprefix(SETTING_PREFIX)
             for option in READ
             if option.answer == "honoured"
         }
-        return {name: found[setting] for name, setting in named.items() if setting in found}
+        return {name: settings[setting] for name, setting in by_option.items() if setting in settings}
 
     def changes(self, full_name: FullName, table: Table, options: Mapping[str, str]) -> Any:
         """Return the changes of a table's rows as a DataFrame."""
@@ -125,7 +125,7 @@ class SparkEngine:
     def view_frame(self, full_name: FullName, view: View) -> Any:
         """Return the DataFrame of a view's query, under the view's own columns."""
         if full_name.lake.trust == TRUST_NONE:
-            # A query is its author's code; the text is there to be read.
+            # A query is code of its author; its text can still be read.
             raise untrusted(f"run view {full_name}")
         version = view.current_version
         if "spark" not in view.dialects:
@@ -139,9 +139,10 @@ class SparkEngine:
             return self._as_declared(frame, view, full_name)
 
     def _as_declared(self, frame: Any, view: View, full_name: FullName) -> Any:
-        """Return a view's rows under its own columns, with its names and types, as WITH SCHEMA said.
+        """Return a view's rows under its own columns, names and types, according to its WITH SCHEMA mode.
 
-        EVOLUTION is whatever the query gives now, TYPE EVOLUTION its types under the view's names. BINDING takes types
+        EVOLUTION takes whatever the query returns now, TYPE EVOLUTION its types under the view's names. BINDING accepts
+        narrower types than the view's; without a mode, and with COMPENSATION, values are cast.
         that the view's are wider than; without it, and with COMPENSATION, values are cast.
         """
         mode, fields = view.properties.get(VIEW_SCHEMA_MODE, "COMPENSATION").upper(), view.schema.fields
@@ -165,7 +166,7 @@ class SparkEngine:
         return cast_columns(renamed, cast) if cast else renamed
 
     def _query_of_view(self, what: str, full_name: FullName, text: str, names: _ViewNames) -> Any:
-        """Return the DataFrame of a view's query, which somebody else may have written: a query and nothing more."""
+        """Return the DataFrame of a view's query, which may be untrusted: only a query is allowed."""
         is_trusted = full_name.lake.trusts_views
         query = ViewQuery(self.spark, text)
         _check_view(what, query.find_refused(is_trusted=is_trusted))
@@ -177,22 +178,22 @@ class SparkEngine:
         return frame
 
     def _names_of(self, full_name: FullName, catalog: str | None, namespace: Name) -> _ViewNames:
-        """Return the names as a view sees them: from its own catalog and namespace, nothing temporary."""
-        known = catalog if catalog in self.session.lakes else None
-        if known is None and catalog != SPARK_CATALOG:
-            known = full_name.lake_name
+        """Return the name resolution of a view: from its own catalog and namespace, without temporary objects."""
+        lake_name = catalog if catalog in self.session.lakes else None
+        if lake_name is None and catalog != SPARK_CATALOG:
+            lake_name = full_name.lake_name
         session = SqlSession(
             self.session.lakes,
-            known,
-            () if known is None else namespace,
+            lake_name,
+            () if lake_name is None else namespace,
             is_foreign_catalog=self.session.is_foreign_catalog,
         )
-        return _ViewNames(session, () if known is not None else namespace)
+        return _ViewNames(session, () if lake_name is not None else namespace)
 
     def view_schema(self, text: str, full_name: FullName, names: Sequence[str] = ()) -> tuple[Schema, list[str]]:
-        """Return a view's columns, under names of its own where it has some, and what its query calls them.
+        """Return a view's columns, under its own names if it has some, and the names in its query.
 
-        Refuse a query that uses something temporary, or the view itself.
+        Refuse a query that uses a temporary object, or the view itself.
         """
         for entity, parts in ViewQuery(self.spark, text).names:
             if entity == "table" and len(parts) == 1 and self.session.is_temporary_view(parts):
@@ -202,17 +203,17 @@ class SparkEngine:
         catalog = self.session.catalog or SPARK_CATALOG
         namespace = self.session.namespace if self.session.catalog is not None else self.current_namespace()
         with _reading(full_name, is_made=True):
-            known = self._names_of(full_name, catalog, namespace)
-            frame = self._query_of_view(f"create view {full_name}", full_name, text, known)
+            view_names = self._names_of(full_name, catalog, namespace)
+            frame = self._query_of_view(f"create view {full_name}", full_name, text, view_names)
             if names and len(names) != len(frame.columns):
                 raise InvalidRequestError(
-                    f"Cannot create view {full_name}: {len(names)} columns are named, and the query has "
+                    f"Cannot create view {full_name}: it names {len(names)} columns, but the query has "
                     f"{len(frame.columns)}"
                 )
             return self.schema_of(frame.toDF(*names) if names else frame), list(frame.columns)
 
     def current_namespace(self) -> Name:
-        """Return the namespace of Spark's own catalog."""
+        """Return the namespace of Spark's built-in catalog."""
         return (str(self.spark._jsparkSession.sessionState().catalog().getCurrentDatabase()),)
 
     # Values and types
@@ -228,7 +229,7 @@ class SparkEngine:
 
     @property
     def user(self) -> str:
-        """Who the session belongs to: the owner of what is made in it."""
+        """The user of the session: the owner of created objects."""
         return str(self.spark.sparkContext.sparkUser())
 
     def setting(self, name: str) -> str | None:
@@ -243,14 +244,14 @@ class SparkEngine:
 
 @dataclass(frozen=True, slots=True)
 class _ViewNames:
-    """What names mean in a view."""
+    """The name resolution within a view."""
 
     session: SqlSession
     namespace: Name
-    """Where names without a catalog are looked up that are Spark's own."""
+    """The namespace for names of Spark's built-in catalog that have no catalog."""
 
     def qualified(self, entity: str, name: Name) -> Name | None:
-        """Return a name with its catalog and namespace; None where it has them, or needs none."""
+        """Return a name with its catalog and namespace, or None if it has them or needs none."""
         if entity == "function":
             is_ours = self.session.catalog is not None and len(name) == 2 and name[0].lower() == "system"
             return (self.session.catalog or "", *name) if is_ours else None
@@ -275,29 +276,29 @@ class _OpenView:
 
     full_name: FullName
     is_made: bool
-    """Whether it is about to be created: who does so reads what is in it by rights of their own."""
+    """Whether it is about to be created: its creator reads with their own rights."""
 
 
 def _open_views() -> list[_OpenView]:
-    found: list[_OpenView] = _views.__dict__.setdefault("names", [])
-    return found
+    open_views: list[_OpenView] = _views.__dict__.setdefault("names", [])
+    return open_views
 
 
 @contextmanager
 def _reading(full_name: FullName, *, is_made: bool = False) -> Iterator[None]:
-    """Note a view while its query is resolved; refuse one that reads itself."""
-    known = _open_views()
-    if str(full_name) in (str(view.full_name) for view in known):
-        raise InvalidRequestError(f"Cannot read view {full_name}: it reads itself, by way of {len(known)} views")
-    known.append(_OpenView(full_name, is_made))
+    """Register a view while its query is resolved; refuse one that reads itself."""
+    open_views = _open_views()
+    if str(full_name) in (str(view.full_name) for view in open_views):
+        raise InvalidRequestError(f"Cannot read view {full_name}: it reads itself, by way of {len(open_views)} views")
+    open_views.append(_OpenView(full_name, is_made))
     try:
         yield
     finally:
-        known.pop()
+        open_views.pop()
 
 
 def hidden_columns(scan: Scan) -> Schema:
-    """Return the metadata columns that a scan has beside the table's own."""
+    """Return the metadata columns of a scan, besides the table's own columns."""
     left_out = {field.name.lower() for field in scan.table_schema.fields}
     if scan.table.metadata.format_version < 3:
         left_out |= {row_lineage_column.name for row_lineage_column in ROW_LINEAGE_COLUMNS}
@@ -310,9 +311,9 @@ def hidden_columns(scan: Scan) -> Schema:
 
 
 def read_by_views(full_name: FullName) -> FullName:
-    """Return a name with the views of its lake that it is read through now, where that matters to the catalog.
+    """Return a name with the views of its lake through which it is being read, if that matters to the catalog.
 
-    A view of another lake between them is none that this catalog could ask: only those after it count.
+    Views of other lakes are unknown to this catalog: only the views after them count.
     """
     if not full_name.lake.catalog.has_readers_by_views:
         return full_name
@@ -325,7 +326,7 @@ def read_by_views(full_name: FullName) -> FullName:
 
 
 def find_view(full_name: FullName) -> View | None:
-    """Return the view of a name; None where there is none."""
+    """Return the view of a name, or None if it does not exist."""
     try:
         return full_name.lake._view_for(full_name.name, full_name.views)
     except NotFoundError:
@@ -333,21 +334,21 @@ def find_view(full_name: FullName) -> View | None:
 
 
 def _check_view(what: str, refused: tuple[str, str] | None) -> None:
-    """Refuse what is more than a query."""
+    """Refuse anything other than a query."""
     if refused is None:
         return
     entity, name = refused
     if entity == "command":
         raise InvalidRequestError(
-            f"Cannot {what}: its text is a command to Spark ({name})",
+            f"Cannot {what}: its text is a Spark command ({name})",
             hint="A view is a query: SELECT, VALUES or TABLE.",
         )
     raise InvalidRequestError(
         f"Cannot {what}: its query uses {name}, which may run code or open files by their path",
-        hint=f'If whoever writes views may do that, connect the lake with properties={{"{TRUSTED_VIEWS}": "true"}}.',
+        hint=f'If authors of views may do that, connect the lake with properties={{"{TRUSTED_VIEWS}": "true"}}.',
     )
 
 
 def _is_path(parts: Name) -> bool:
-    """Return whether a name can be a file by its path, as in csv.`/data/x.csv`."""
+    """Return whether a name can be a file path, as in csv.`/data/x.csv`."""
     return len(parts) == 2 and any(mark in parts[1] for mark in "/:\\")

@@ -1,6 +1,6 @@
-"""What a statement runs in: the session's names, and Spark where there is one.
+"""The context of a statement: the session's names, and Spark if there is a session.
 
-Statements that touch metadata only need no Spark; `spark_engine.py` is what the others ask for.
+Statements about metadata need no Spark; `spark_engine.py` serves the others.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OWNER = "owner"
 
 
 def with_owner(properties: Properties, engine: SparkEngine | None) -> Properties:
-    """Return the properties of a new table or namespace with its owner, which Spark's own statements add."""
+    """Return the properties of a new table or namespace with its owner, which Spark's statements also add."""
     if engine is None or OWNER in properties:
         return properties
     return FrozenMap({**properties, OWNER: engine.user})
@@ -30,13 +30,13 @@ def with_owner(properties: Properties, engine: SparkEngine | None) -> Properties
 
 @dataclass(frozen=True, slots=True)
 class SqlContext:
-    """A session and, where there is one, its engine."""
+    """A session and its engine, if any."""
 
     session: SqlSession
     engine: SparkEngine | None = None
 
     def spark(self, verb: str) -> SparkEngine:
-        """Return the engine; refuse where there is none."""
+        """Return the engine, or raise an error if there is none."""
         if self.engine is None:
             raise InvalidRequestError(
                 f"Cannot {verb} without Spark: no session is attached", hint="Use frazil.attach(spark, lake)."
@@ -44,7 +44,7 @@ class SqlContext:
         return self.engine
 
     def value(self, span: Span, data_type: Type, what: str) -> Any:
-        """Return a constant expression's value as the format keeps it; `what` says what it is for."""
+        """Evaluate a constant expression to a value of the format; `what` describes its use."""
         literal = read_literal(span.text)
         is_instant = isinstance(data_type, TimestamptzType | TimestamptzNsType)
         if literal is NOT_A_LITERAL or (is_instant and isinstance(literal, str) and self.engine is not None):
@@ -52,7 +52,7 @@ class SqlContext:
             name = spark_type_name(data_type)
             text = f"cast({span.text} as {name})"
             if is_instant:
-                # Whole numbers lose no zone on the way.
+                # Numbers carry no time zone that could be lost.
                 (micros,) = engine.evaluate([f"unix_micros({text})"])
                 return micros if micros is None or isinstance(data_type, TimestamptzType) else micros * 1000
             if isinstance(data_type, DateType | TimestampType | TimestampNsType):

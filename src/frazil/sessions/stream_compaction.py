@@ -35,18 +35,18 @@ class Compaction:
 
 
 def compaction_of(full_name: FullName, options: Mapping[str, str]) -> Compaction | None:
-    """Return the compaction that a stream's options ask for, or None."""
-    own = {key.removeprefix(_OPTION): value for key, value in options.items() if key.startswith(_OPTION)}
+    """Return the compaction configured by a stream's options, or None."""
+    compaction_options = {key.removeprefix(_OPTION): value for key, value in options.items() if key.startswith(_OPTION)}
     batches, size = _whole(full_name, options, _BATCHES), _whole(full_name, options, _BYTES)
     if batches is None and size is None:
-        if own:
+        if compaction_options:
             raise InvalidRequestError(
-                f"Cannot stream to {full_name} with {_OPTION}{min(own)}: no option says when to compact",
+                f"Cannot stream to {full_name} with {_OPTION}{min(compaction_options)}: no option says when to compact",
                 hint=f"Give {_BATCHES} or {_BYTES}.",
             )
         return None
-    read_data_options(own, 512 << 20, strategy="binpack")
-    return Compaction(batches, size, own)
+    read_data_options(compaction_options, 512 << 20, strategy="binpack")
+    return Compaction(batches, size, compaction_options)
 
 
 def _whole(full_name: FullName, options: Mapping[str, str], name: str) -> int | None:
@@ -54,7 +54,7 @@ def _whole(full_name: FullName, options: Mapping[str, str], name: str) -> int | 
     if text is None:
         return None
     if not text.isascii() or not text.isdigit() or int(text) == 0:
-        raise InvalidRequestError(f"Cannot stream to {full_name} with {name}={text!r}: it is no whole number above 0")
+        raise InvalidRequestError(f"Cannot stream to {full_name} with {name}={text!r}: it is not a positive integer")
     return int(text)
 
 
@@ -70,11 +70,11 @@ class Compactions:
     _thread: threading.Thread | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def count(self, table: Table, branch: str | None, made: Snapshot | None, when: Compaction) -> None:
+    def count(self, table: Table, branch: str | None, snapshot: Snapshot | None, when: Compaction) -> None:
         """Count a batch; start a compaction if it is due and none is running."""
-        if made is None:
+        if snapshot is None:
             return
-        added = 0 if made.summary is None else int(made.summary.get(Summary.ADDED_FILES_SIZE, "0"))
+        added = 0 if snapshot.summary is None else int(snapshot.summary.get(Summary.ADDED_FILES_SIZE, "0"))
         with self._lock:
             self.batches += 1
             self.size_bytes += added
@@ -84,10 +84,10 @@ class Compactions:
             if not is_due or (self._thread is not None and self._thread.is_alive()):
                 return
             self.batches = self.size_bytes = 0
-            own = Table(table._catalog, table.state, table._cache)
+            fresh_table = Table(table._catalog, table.state, table._cache)
             self._thread = threading.Thread(
                 target=self._compact,
-                args=(own, branch or MAIN_BRANCH, dict(when.options)),
+                args=(fresh_table, branch or MAIN_BRANCH, dict(when.options)),
                 name=f"compaction of {table.name}",
                 daemon=True,
             )
@@ -102,7 +102,9 @@ class Compactions:
             self.conflicts += 1
         except FrazilError as error:
             self.problems.append(str(error))
-            warnings.warn(f"The stream goes on, but its table was not compacted: {error}", RuntimeWarning, stacklevel=1)
+            warnings.warn(
+                f"The stream continues, but its table was not compacted: {error}", RuntimeWarning, stacklevel=1
+            )
 
     def wait(self) -> tuple[int, int, list[str]]:
         """Wait for the compaction that is running; return how many finished and conflicted, and the errors."""

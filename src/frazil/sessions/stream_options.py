@@ -1,23 +1,23 @@
-"""Options of `spark.readStream` to what a stream of a table reads, from where, and how much at a time.
+"""Options of `spark.readStream`: what a stream of a table reads, its start, and the size of batches.
 
-    stream-from-snapshot        earliest, latest, or a snapshot's id: what it added comes first
-    stream-after-snapshot       a snapshot's id: what came after it
-    stream-from-timestamp       milliseconds from 1970: the first snapshot at or after it comes first
+    stream-from-snapshot        earliest, latest, or a snapshot ID, whose additions come first
+    stream-after-snapshot       a snapshot ID: reading starts after it
+    stream-from-timestamp       milliseconds from 1970: reading starts with the first snapshot at or after it
     branch                      a branch
-    streaming-changes           where rows were not only added: error, skip, added-files, changes
+    streaming-changes           for snapshots that did not only add rows: error, skip, added-files, changes
     streaming-skip-delete-snapshots, streaming-skip-overwrite-snapshots
-                                those are left out
+                                skip these snapshots
     streaming-max-files-per-micro-batch, streaming-max-rows-per-micro-batch, streaming-max-bytes-per-micro-batch
-                                how much a batch reads
+                                the limits of a batch
     identifier-columns, compute-updates
-                                for changes: the columns by which a removed and an added row are an update, if not the
-                                table's identifier fields, and whether they are told as one
-    deduplicationMode           for changes: none has rows too that were merely copied; dropCarryovers
-    stream-guard                a name: expiry spares what the stream of that name still needs
-    split-size, file-open-cost  how files are cut and packed, in bytes
+                                for changes: the columns that identify the two rows of an update, by default the table's
+                                identifier fields, and whether updates are reported as such
+    deduplicationMode           for changes: none includes rows that were merely copied; dropCarryovers omits them
+    stream-guard                a name: expiry retains what the stream of that name still needs
+    split-size, file-open-cost  how files are split and combined, in bytes
 
-Without a start the whole table comes first, then what is new. Names are compared without regard to case, as Spark
-does. `jar/options.py` lists what is honoured, refused and warned about.
+By default the whole table comes first, then new rows. Names are case-insensitive, as in Spark. `jar/options.py` lists
+the options that are honoured, refused or ignored with a warning.
 """
 
 from __future__ import annotations
@@ -50,116 +50,120 @@ _MOST = {
     "streaming-max-bytes-per-micro-batch": "size_bytes",
 }
 _ALL = 2**31 - 1
-"""What Iceberg Java takes for no limit."""
+"""The value that means no limit in Iceberg Java."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """What the options of a stream ask for."""
+    """The parsed options of a stream."""
 
     start: StreamStart
     rules: StreamRules
     limits: StreamLimits
     identifiers: tuple[str, ...] | None = None
     computes_updates: bool | None = None
-    """Where it is not said: if the table has identifier fields."""
+    """By default, whether the table has identifier fields."""
     keeps_copies: bool = False
-    """Whether changes have rows too that were merely copied."""
+    """Whether changes include rows that were merely copied."""
     guard: str | None = None
     split_bytes: int | None = None
     open_file_cost_bytes: int | None = None
 
 
 def stream_options(options: Mapping[str, str], branch: str | None = None) -> StreamOptions:
-    """Return what the options of a stream ask for; refuse those that are not known, or contradict each other."""
-    known = {name: text.strip() for name, text in STREAM_READ_OPTIONS.check(options).items()}
-    named = known.get("branch")
-    if named is not None and branch is not None and named != branch:
-        raise InvalidRequestError(f"Cannot stream the branches {branch!r} and {named!r} at once: give one")
-    start = _start(known)
-    limits = {field: _limit(known, name) for name, field in _MOST.items()}
-    identifiers = known.get(_IDENTIFIERS)
+    """Parse the options of a stream; refuse unknown and contradictory ones."""
+    checked = {name: text.strip() for name, text in STREAM_READ_OPTIONS.check(options).items()}
+    branch_option = checked.get("branch")
+    if branch_option is not None and branch is not None and branch_option != branch:
+        raise InvalidRequestError(
+            f"Cannot stream the branches {branch!r} and {branch_option!r} at once: use one of them"
+        )
+    start = _start(checked)
+    limits = {field: _limit(checked, name) for name, field in _MOST.items()}
+    identifiers = checked.get(_IDENTIFIERS)
     rules = StreamRules(
-        branch=named or branch or MAIN_BRANCH,
-        not_appends=_not_appends(known),
-        skips_deletes=_flag(known, _SKIP_DELETES),
-        skips_overwrites=_flag(known, _SKIP_OVERWRITES),
+        branch=branch_option or branch or MAIN_BRANCH,
+        not_appends=_not_appends(checked),
+        skips_deletes=_flag(checked, _SKIP_DELETES),
+        skips_overwrites=_flag(checked, _SKIP_OVERWRITES),
     )
     return StreamOptions(
         start,
         rules,
         StreamLimits(**limits),
         None if identifiers is None else tuple(identifier.strip() for identifier in identifiers.split(",")),
-        _flag(known, _UPDATES, otherwise=True) if _UPDATES in known or identifiers else None,
-        known.get(_COPIES, "").lower() == "none",
-        known.get(_GUARD),
-        _whole(known, "split-size"),
-        _whole(known, "file-open-cost"),
+        _flag(checked, _UPDATES, default=True) if _UPDATES in checked or identifiers else None,
+        checked.get(_COPIES, "").lower() == "none",
+        checked.get(_GUARD),
+        _whole(checked, "split-size"),
+        _whole(checked, "file-open-cost"),
     )
 
 
-def update_identifiers(schema: Schema, given: tuple[str, ...] | None, *, computes: bool | None) -> tuple[str, ...]:
-    """Return the columns by which a removed and an added row are an update; none where both are told.
+def update_identifiers(schema: Schema, columns: tuple[str, ...] | None, *, computes: bool | None) -> tuple[str, ...]:
+    """Return the columns that identify the two rows of an update; empty if both rows are reported.
 
-    Where it is not said whether to compute updates, they are, if the table has identifier fields.
+    By default updates are computed if the table has identifier fields.
     """
-    known = (
-        tuple(schema.name_of(field_id) for field_id in sorted(schema.identifier_field_ids)) if given is None else given
+    identifiers = (
+        tuple(schema.name_of(field_id) for field_id in sorted(schema.identifier_field_ids))
+        if columns is None
+        else columns
     )
-    if computes and not known:
+    if computes and not identifiers:
         raise InvalidRequestError(
             "Cannot compute updates: the table has no identifier fields",
             hint="Set them, or name columns with the option identifier-columns.",
         )
-    unknown = [name for name in known if schema.find_field(name, case_sensitive=False) is None]
+    unknown = [name for name in identifiers if schema.find_field(name, case_sensitive=False) is None]
     if unknown:
         raise InvalidRequestError(
             f"Cannot compute updates by {unknown[0]!r}: the table has no such column",
             hint=f"The columns are: {', '.join(field.name for field in schema.fields)}.",
         )
-    return () if computes is False else known
+    return () if computes is False else identifiers
 
 
-def _start(known: Mapping[str, str]) -> StreamStart:
-    given = [name for name in (_FROM_SNAPSHOT, _AFTER_SNAPSHOT, _FROM_TIME) if name in known]
-    if len(given) > 1:
-        raise InvalidRequestError(f"Cannot begin a stream with both {given[0]} and {given[1]}: give one")
-    if not given:
+def _start(options: Mapping[str, str]) -> StreamStart:
+    starts = [name for name in (_FROM_SNAPSHOT, _AFTER_SNAPSHOT, _FROM_TIME) if name in options]
+    if len(starts) > 1:
+        raise InvalidRequestError(f"Cannot begin a stream with both {starts[0]} and {starts[1]}: use one of them")
+    if not starts:
         return StreamStart()
-    if given[0] == _FROM_TIME:
-        return StreamStart(timestamp_ms=_whole(known, _FROM_TIME))
-    if given[0] == _AFTER_SNAPSHOT:
-        return StreamStart(after_snapshot_id=_whole(known, _AFTER_SNAPSHOT))
-    word = known[_FROM_SNAPSHOT].lower()
+    if starts[0] == _FROM_TIME:
+        return StreamStart(timestamp_ms=_whole(options, _FROM_TIME))
+    if starts[0] == _AFTER_SNAPSHOT:
+        return StreamStart(after_snapshot_id=_whole(options, _AFTER_SNAPSHOT))
+    word = options[_FROM_SNAPSHOT].lower()
     if word in ("earliest", "latest"):
         return StreamStart(is_earliest=word == "earliest", is_latest=word == "latest")
     if not word.removeprefix("-").isdigit() or not word.isascii():
         raise InvalidRequestError(
-            f"Cannot begin a stream with {_FROM_SNAPSHOT}={word[:60]!r}: it is no snapshot's id",
-            hint="It may be earliest or latest too.",
+            f"Cannot begin a stream with {_FROM_SNAPSHOT}={word[:60]!r}: it is not a snapshot ID",
+            hint="It may also be earliest or latest.",
         )
     return StreamStart(snapshot_id=int(word))
 
 
-def _not_appends(known: Mapping[str, str]) -> NotAppends:
-    found = NotAppends(known.get(CHANGES_OPTION, NotAppends.ERROR.value).lower())
-    skips = next((option for option in (_SKIP_DELETES, _SKIP_OVERWRITES) if _flag(known, option)), None)
-    if found is NotAppends.CHANGES and skips is not None:
-        raise InvalidRequestError(f"Cannot stream changes with {skips}: changes leave nothing out", hint="Give one.")
+def _not_appends(options: Mapping[str, str]) -> NotAppends:
+    mode = NotAppends(options.get(CHANGES_OPTION, NotAppends.ERROR.value).lower())
+    skips = next((option for option in (_SKIP_DELETES, _SKIP_OVERWRITES) if _flag(options, option)), None)
+    if mode is NotAppends.CHANGES and skips is not None:
+        raise InvalidRequestError(f"Cannot stream changes with {skips}: changes omit nothing", hint="Use one of them.")
     for name in (_IDENTIFIERS, _UPDATES, _COPIES):
-        if name in known and found is not NotAppends.CHANGES:
+        if name in options and mode is not NotAppends.CHANGES:
             raise InvalidRequestError(f"Cannot use {name} without {CHANGES_OPTION}=changes: it is for changes of rows")
-    return found
+    return mode
 
 
-def _limit(known: Mapping[str, str], name: str) -> int | None:
-    found = _whole(known, name)
-    return None if found is None or (found >= _ALL and not name.startswith("streaming-max-bytes")) else found
+def _limit(options: Mapping[str, str], name: str) -> int | None:
+    limit = _whole(options, name)
+    return None if limit is None or (limit >= _ALL and not name.startswith("streaming-max-bytes")) else limit
 
 
-def _whole(known: Mapping[str, str], name: str) -> int | None:
-    return int(known[name]) if name in known else None
+def _whole(options: Mapping[str, str], name: str) -> int | None:
+    return int(options[name]) if name in options else None
 
 
-def _flag(known: Mapping[str, str], name: str, *, otherwise: bool = False) -> bool:
-    return known[name].lower() == "true" if name in known else otherwise
+def _flag(options: Mapping[str, str], name: str, *, default: bool = False) -> bool:
+    return options[name].lower() == "true" if name in options else default

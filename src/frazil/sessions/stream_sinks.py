@@ -1,8 +1,8 @@
-"""Answers for tables that streams write to: one commit for each batch, which happens once.
+"""Handles requests for tables that streams write to: one commit per batch, exactly once.
 
-A batch is identified by its query and its number (`commit/once.py`), so that one that Spark runs again after a crash is
-recognised as done, whatever has expired since and whichever branch it is on. A batch of the same number from a copied
-checkpoint that diverged is refused. Output modes: `append` adds the rows, `complete`
+A batch is identified by its query and its number (`commit/once.py`), so that a batch repeated by Spark after a crash is
+recognized as done, whatever has expired since and whichever branch it is on. A batch of the same number from a copied
+checkpoint that has diverged is refused. Output modes: `append` adds the rows, `complete`
 replaces all rows, `update` replaces rows by their keys and adds the others.
 
 The table is loaded again for each batch. A batch that conflicts with another writer's change is retried.
@@ -47,34 +47,34 @@ _WAIT_SECONDS = 0.2
 
 
 def _target(request: r.OfSink, options: Mapping[str, str]) -> tuple[FullName, Table, str | None]:
-    """Return the table that a stream writes to, as it is now, and the branch that its name carries."""
+    """Return the current table that a stream writes to, and the branch in its name."""
     full_name = full_name_of(request)
     relation = checked_target(ResolvedName(find_relation(own_names(request), full_name), full_name))
     check_path(relation, options)
     table = relation.table
     if request.uuid is not None and table.metadata.table_uuid != request.uuid:
         raise InvalidRequestError(
-            f"Cannot go on streaming to {full_name}: another table has taken its name since the query was started",
+            f"Cannot continue to stream to {full_name}: another table has replaced it since the query was started",
             hint="Start the query again to write to the new table.",
         )
     return relation.full_name, table, relation.state.branch
 
 
 def _open(request: r.SinkOpen, context: Context) -> Reply:
-    """Refuse what cannot be written to when the query is started, before its first batch."""
+    """Refuse unsuitable targets when the query is started, before its first batch."""
     if request.name[0] == BY_PATH:
         raise InvalidRequestError(
-            f"Cannot stream to {request.name[-1]!r}: it is a path, and only tables of a catalog are written",
-            hint="Give the table's name in its lake.",
+            f"Cannot stream to {request.name[-1]!r}: it is a path, and only catalog tables can be written",
+            hint="Use the table's name in its lake.",
         )
     full_name, table, _ = _target(request, request.options or {})
     if request.options is not None:
         _check_options(full_name, STREAM_WRITE_OPTIONS.check(request.options))
     if read_property(table.properties, SPARK_ACCEPT_ANY_SCHEMA):
         return
-    known = {field.name.lower() for field in table.schema.fields}
+    column_names = {field.name.lower() for field in table.schema.fields}
     names = [field.name for field in schema_of_json(request.columns).fields]
-    unknown = [name for name in names if name.lower() not in known]
+    unknown = [name for name in names if name.lower() not in column_names]
     if unknown:
         raise InvalidRequestError(
             f"Cannot stream to {full_name}: the table has no column {unknown[0]!r}",
@@ -98,20 +98,20 @@ def _batch(request: r.SinkBatch, context: Context) -> Reply:
     if done is not None and done.version != once.version and not context.frame(0).isEmpty():
         # Later batches are committed, and this one is no longer recorded; an empty one leaves no record.
         raise diverged_epoch_error(once)
-    made = _retrying(write, table)
-    if made is not None and request.mode == "append":
-        read_ahead(table.state, made, table._cache)
+    snapshot = _retrying(write, table)
+    if snapshot is not None and request.mode == "append":
+        read_ahead(table.state, snapshot, table._cache)
     if compaction is not None:
         compactions = context.remembered.compactions.recall(request.query, Compactions)
-        compactions.count(table, arguments.get("branch"), made, compaction)
+        compactions.count(table, arguments.get("branch"), snapshot, compaction)
 
 
 def _check_options(full_name: FullName, options: Mapping[str, str]) -> Compaction | None:
-    """Refuse options that contradict each other; return what they say about compaction."""
+    """Refuse contradictory options; return the compaction that they configure."""
     if once_of_options(options) is not None:
         raise InvalidRequestError(
-            f"Cannot stream to {full_name} with once-application: batches of a stream are known by their query",
-            hint="Leave the options out; in foreachBatch they say which write it is.",
+            f"Cannot stream to {full_name} with once-application: batches of a stream are identified by their query",
+            hint="Omit the options; they identify writes in foreachBatch.",
         )
     return compaction_of(full_name, options)
 
@@ -148,21 +148,21 @@ def _merges_schema(full_name: FullName, table: Table, options: Mapping[str, str]
 
 
 def _keys(full_name: FullName, table: Table, options: Mapping[str, str]) -> list[str]:
-    """Return the columns by which rows of a batch replace those of the table."""
+    """Return the columns that identify the rows of the table which a batch replaces."""
     if UPSERT_KEYS in options:
         return [piece.strip() for piece in options[UPSERT_KEYS].split(",")]
     schema = table.schema
-    found = [schema.name_of(field_id) for field_id in sorted(schema.identifier_field_ids)]
-    if not found:
+    columns = [schema.name_of(field_id) for field_id in sorted(schema.identifier_field_ids)]
+    if not columns:
         raise InvalidRequestError(
-            f"Cannot stream to {full_name} in update mode: no key columns are known",
-            hint=f'Give the table identifier fields, or the option {UPSERT_KEYS}: "id, day".',
+            f"Cannot stream to {full_name} in update mode: no key columns are defined",
+            hint=f'Set identifier fields of the table, or the option {UPSERT_KEYS}: "id, day".',
         )
-    return found
+    return columns
 
 
 def _retrying(write: Callable[[Table], Snapshot | None], table: Table) -> Snapshot | None:
-    """Write to a table that was just loaded; retry on the new state if the same rows changed meanwhile."""
+    """Write to a newly loaded table; retry on the new state if the same rows changed meanwhile."""
     for turn in range(1, _TRIES):
         try:
             return write(hold(table))

@@ -1,4 +1,4 @@
-"""A table that a running query reads as a stream: how far it is, and the batch between two offsets."""
+"""A table read as a stream by a running query: its position, and the batch between two offsets."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ class StreamSource:
     end_snapshot_id: int | None = None
     reload: Callable[[], LoadedTable] | None = None
     guarded: tuple[float, int] | None = None
-    held: set[str] = field(default_factory=set)
-    """What the guard of this query was set to."""
+    guard_values: set[str] = field(default_factory=set)
+    """The values that this query has set its guard to."""
     committed: StreamOffset | None = None
     loaded: LoadedTable | None = None
-    """The table as it was when the catalog was asked last."""
+    """The table as last loaded from the catalog."""
     newest: tuple[int | None, StreamOffset | None] | None = None
-    """The newest snapshot that was seen, and the offset behind it."""
+    """The newest snapshot seen, and the offset after it."""
     idle: tuple[int | None, StreamOffset, StreamLimits] | None = None
-    """What was asked last, where there was nothing to read."""
+    """The last request with nothing to read."""
 
     def load(self, *, may_be_old: bool = False) -> LoadedTable:
-        """Return the table as it is now; or as it was when the catalog was asked last, once a trigger."""
+        """Return the current table, or with `may_be_old` the one last loaded, once a trigger."""
         if self.loaded is None or not may_be_old:
             loaded = self.table.refresh().state if self.reload is None else self.reload()
             check_stream_schema(str(self.full_name), self.columns.output_schema, loaded.metadata.current_schema)
@@ -60,43 +60,43 @@ class StreamSource:
         return self.loaded
 
     def stream(self, *, is_bounded: bool = True, may_be_old: bool = False) -> TableStream:
-        """Return the table's snapshots, up to where the query ends."""
+        """Return the table's snapshots, up to the end of the query."""
         end = self.end_snapshot_id if is_bounded and self.has_end else None
-        found = TableStream(self.load(may_be_old=may_be_old), self.options.rules, self.table._cache)
+        table_stream = TableStream(self.load(may_be_old=may_be_old), self.options.rules, self.table._cache)
         if end is None:
-            return found
-        found.check_reaches(end)
-        return replace(found, end_snapshot_id=end)
+            return table_stream
+        table_stream.check_reaches(end)
+        return replace(table_stream, end_snapshot_id=end)
 
     def latest(self) -> StreamOffset | None:
-        """Return where the table is now."""
-        found = self.stream(is_bounded=False, may_be_old=True)
-        if self.newest is None or self.newest[0] != found.head_id:
-            self.newest = (found.head_id, found.latest())
+        """Return the newest offset of the table."""
+        table_stream = self.stream(is_bounded=False, may_be_old=True)
+        if self.newest is None or self.newest[0] != table_stream.head_id:
+            self.newest = (table_stream.head_id, table_stream.latest())
         return self.newest[1]
 
     def advance(self, start: StreamOffset | None, limits: StreamLimits) -> StreamOffset | None:
-        """Return how far the next batch may read; None where there is nothing to read yet."""
+        """Return the end of the next batch, or None if there is nothing to read yet."""
         if start is not None:
-            # Spark asks from where the last batch ended that is done for good.
+            # Spark passes the end of the last completed batch.
             self.committed = start
             self.hold(start)
         if self.has_end and self.end_snapshot_id is None:
             return start
         begun = self.begun if start is None else start
         stream = self.stream()
-        asked = (stream.head_id, begun, limits)
-        if asked == self.idle:
+        request = (stream.head_id, begun, limits)
+        if request == self.idle:
             return start
-        found = stream.advance(begun, limits)
-        self.idle = asked if found == begun else None
-        return None if start is None and found == begun else found
+        end = stream.advance(begun, limits)
+        self.idle = request if end == begun else None
+        return None if start is None and end == begun else end
 
     def batch(self, spark: SparkSession, start: StreamOffset | None, end: StreamOffset) -> DataFrame:
         """Return the rows between two offsets.
 
-        Spark asks again for a batch that is done when a query goes on, and never reads it: what is not there any more
-        is an error when it is read.
+        When a query continues, Spark requests a completed batch again but never reads it: missing files cause an error
+        only when it is read.
         """
         is_known = self.loaded is not None and self.loaded.metadata.find_snapshot(end.snapshot_id) is not None
         stream = self.stream(is_bounded=False, may_be_old=is_known)
@@ -110,21 +110,21 @@ class StreamSource:
             return reader.lost(str(error))
 
     def lag(self, start: StreamOffset | None) -> dict[str, str]:
-        """Return what is not read yet, for the query's progress."""
+        """Return the unread part of the table, for the query's progress."""
         try:
-            found = self.stream(is_bounded=False, may_be_old=True).lag(self.begun if start is None else start)
+            lag = self.stream(is_bounded=False, may_be_old=True).lag(self.begun if start is None else start)
         except FrazilError:
-            # The next batch says what is wrong.
+            # The next batch reports the error.
             return {}
         return {
-            "snapshotsBehind": str(found.snapshots),
-            "filesBehind": str(found.files),
-            "rowsBehind": str(found.rows),
-            "bytesBehind": str(found.size_bytes),
+            "snapshotsBehind": str(lag.snapshots),
+            "filesBehind": str(lag.files),
+            "rowsBehind": str(lag.rows),
+            "bytesBehind": str(lag.size_bytes),
         }
 
     def begin(self) -> StreamOffset:
-        """Return where a new stream begins; with a guard, a snapshot that expiry spares from now on."""
+        """Return the start of a new stream; with a guard, a snapshot that expiry retains from now on."""
         begun = START
         for _ in range(_TRIES):
             begun = self.stream().begin(self.options.start)
@@ -136,14 +136,14 @@ class StreamSource:
             # It expired before it was guarded.
         raise SnapshotNotFoundError(
             f"Cannot begin a stream of {self.full_name}: snapshot {begun.snapshot_id} has expired, "
-            "and so did those before",
-            hint="Others expire every snapshot at once. Start the query again.",
+            "like those before it",
+            hint="Other writers expire snapshots immediately. Start the query again.",
         )
 
     def hold(self, offset: StreamOffset, *, is_last: bool = False) -> None:
-        """Note how far the stream is, for expiry; at most once a minute, and when the query ends.
+        """Record the position of the stream, for expiry; at most once a minute, and when the query ends.
 
-        Where others come first, it is noted the next time: an older snapshot holds more.
+        If other writers come first, it is recorded the next time: an older snapshot retains more.
         """
         name = self.options.guard
         if name is None:
@@ -159,15 +159,15 @@ class StreamSource:
     def _guard(self, name: str, offset: StreamOffset) -> TableMetadata:
         table = self.table.refresh()
         key, value = f"{GUARD_PREFIX}{name}", str(offset.snapshot_id)
-        found = table.properties.get(key)
-        if self.held and found is not None and found not in self.held:
+        present = table.properties.get(key)
+        if self.guard_values and present is not None and present not in self.guard_values:
             warnings.warn(
-                f"The guard {name!r} of {self.full_name} was moved by another query, and spares what only one of them "
-                "needs: give each query a stream-guard of its own",
+                f"The guard {name!r} of {self.full_name} was moved by another query, and retains what only one of them "
+                "needs: give each query its own stream-guard",
                 stacklevel=2,
             )
-        self.held.add(value)
-        if found != value:
+        self.guard_values.add(value)
+        if present != value:
             table.set_properties({key: value})
         self.guarded = (time.monotonic(), offset.snapshot_id)
         return table.metadata

@@ -1,4 +1,4 @@
-"""Answers for tables that are read as streams.
+"""Handles requests for tables that are read as streams.
 
 Spark sends the requests of a query from one thread, one after the other.
 """
@@ -34,10 +34,11 @@ from frazil.table.sql_session import CURRENT, FullName, Relation, State
 def named_stream(
     context: Context, relation: Relation, options: Mapping[str, str], changes: r.Changes | None
 ) -> tuple[str, r.NamedStream]:
-    """Return the columns of a table as a stream, and the stream; refuse what cannot be one.
+    """Return the columns of a table as a stream, and the stream; refuse unsuitable tables.
 
-    `changes` are those that a change feed asks for. Options are not checked: a sink that is named by its format is
-    loaded in the same way.
+    `changes` is the change feed, if one is requested. Options are not checked, since a sink named by its format is
+    loaded
+    in the same way.
     """
     full_name, state = relation.full_name, relation.state
     if relation.metadata_table is not None:
@@ -61,11 +62,11 @@ def named_stream(
 
 
 def checked_stream(context: Context, relation: Relation, stream: r.NamedStream) -> r.NamedStream:
-    """Return a stream with the session's settings among its options; refuse options that it does not take."""
+    """Return a stream with the session's settings added to its options; refuse unsupported options."""
     check_path(relation, stream.options)
-    taken = STREAM_READ_OPTIONS if stream.changes is None else STREAM_FEED_OPTIONS
+    option_list = STREAM_READ_OPTIONS if stream.changes is None else STREAM_FEED_OPTIONS
     checked = msgspec.structs.replace(
-        stream, options={**context.engine().read_settings(), **taken.check(stream.options)}
+        stream, options={**context.engine().read_settings(), **option_list.check(stream.options)}
     )
     options = _options(relation, checked)
     metadata, branch = relation.table.metadata, options.rules.branch
@@ -84,7 +85,7 @@ def _options(relation: Relation, stream: r.NamedStream) -> StreamOptions:
 
 
 def columns_of(schema: Schema, options: StreamOptions) -> StreamColumns:
-    """Return what the rows of a stream show."""
+    """Return the columns of a stream's rows."""
     if not options.rules.has_changes:
         return StreamColumns(schema)
     identifiers = update_identifiers(schema, options.identifiers, computes=options.computes_updates)
@@ -129,10 +130,10 @@ def _open(request: r.StreamOpen, context: Context) -> Reply:
 
 
 def _check_table(request: r.StreamOpen, full_name: FullName, table_uuid: str) -> None:
-    """Refuse the checkpoint of another table, and a name that another table took since the stream was named."""
+    """Refuse the checkpoint of another table, and a name that now belongs to another table."""
     if request.stream.uuid != table_uuid:
         raise InvalidRequestError(
-            f"Cannot start a stream of {full_name}: another table has taken its name", hint="Name the table again."
+            f"Cannot start a stream of {full_name}: another table has replaced it", hint="Name the table again."
         )
     if request.table is None:
         return
@@ -148,7 +149,7 @@ def _check_table(request: r.StreamOpen, full_name: FullName, table_uuid: str) ->
         raise InvalidRequestError(
             f"Cannot start a stream of {full_name}: the checkpoint is of {read_name}, another table "
             f"({read_uuid}, not {table_uuid})",
-            hint="Use another checkpoint, or the one that was used before for this table.",
+            hint="Use another checkpoint, or the previous one of this table.",
         )
 
 
@@ -156,7 +157,7 @@ def _source(request: r.OfTable, context: Context) -> StreamSource:
     source = context.remembered.streams.get(request.key)
     if source is None:
         full_name = format_name((request.catalog, *request.name))
-        raise InvalidRequestError(f"Cannot go on with the stream of {full_name}: its query has ended")
+        raise InvalidRequestError(f"Cannot continue the stream of {full_name}: its query has ended")
     return source
 
 

@@ -1,4 +1,4 @@
-"""Answers about a lake's namespace `system`: functions and procedures."""
+"""Handles requests about a lake's namespace `system`: functions and procedures."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _types(schema: str) -> list[Any]:
 
 
 def _procedures(request: r.Procedures, context: Context) -> Reply:
-    # The namespace above `system` lists them too.
+    # The parent namespace of `system` lists them too.
     return r.encode(sorted(PROCEDURES) if request.namespace in ((), _SYSTEM) else [])
 
 
@@ -55,7 +55,7 @@ def _procedure(request: r.Procedure, context: Context) -> Reply:
     *namespace, name = request.name
     if tuple(step.lower() for step in namespace) != _SYSTEM:
         raise NotFoundError(
-            f"Cannot call {format_name((request.catalog, *request.name))}: there is no such procedure",
+            f"Cannot call {format_name((request.catalog, *request.name))}: the procedure does not exist",
             hint=f"Procedures are in {request.catalog}.system.",
         )
     procedure = find_procedure(name)
@@ -63,7 +63,7 @@ def _procedure(request: r.Procedure, context: Context) -> Reply:
         r.Parameter(name=parameter.name, type=parameter.type, doc=parameter.doc, required=parameter.is_required)
         for parameter in procedure.call_parameters
     ]
-    # Spark shows a procedure's description, and not its parameters.
+    # Spark shows a procedure's description, but not its parameters.
     signature = ", ".join(f"{one.name} {one.type}{'' if one.required else '?'}" for one in parameters)
     doc = f"{procedure.doc} Takes {signature}."
     return r.encode(r.FoundProcedure(name=procedure.name, doc=doc, parameters=tuple(parameters)))

@@ -1,4 +1,4 @@
-"""Answers about tables: what names stand for, what namespaces hold, and the plans that read rows."""
+"""Handles requests about tables: the resolution of names, the contents of namespaces, and plans for reading rows."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _refuse_name(request: r.NoLake, context: Context) -> Reply:
 
 @dataclass(frozen=True)
 class _Loaded:
-    """A table, a metadata table or a view as Spark is to see it."""
+    """A table, a metadata table or a view in the form for Spark."""
 
     name: ResolvedName
     schema: str
@@ -123,7 +123,7 @@ def _load_view(request: r.Load, context: Context, full_name: FullName, view: Vie
 def _load_stream(
     request: r.Load, context: Context, full_name: FullName, relation: Relation, changes: r.Changes | None
 ) -> _Loaded:
-    """Return a table as a stream, or its changes."""
+    """Return a table, or its changes, as a stream."""
     schema, stream = named_stream(context, relation, request.options, changes)
     if request.purpose == "stream":
         stream = checked_stream(context, relation, stream)
@@ -133,7 +133,7 @@ def _load_stream(
 def _load_changes(
     request: r.Load, context: Context, full_name: FullName, relation: Relation, changes: r.Changes
 ) -> _Loaded:
-    """Return the changes of a table; as a stream too if only Spark knows which of the two is read."""
+    """Return the changes of a table; also as a stream, since only Spark knows which of the two is read."""
     branch = state_of_options({key: value for key, value in request.options.items() if key.lower() == "branch"})
     relation = replace(relation, state=branch if branch.is_given else relation.state)
     columns = StreamColumns(relation.table.schema, has_changes=True)
@@ -145,7 +145,7 @@ def _load_changes(
 
 
 def _full_name(request: r.Load, context: Context, names: SqlSession) -> FullName:
-    """Return the name that is loaded; `t.snapshots` may be of a table in the current namespace."""
+    """Return the name to load; `t.snapshots` may refer to a table in the current namespace."""
     full_name = full_name_of(request)
     if not is_suffix(full_name.name[1:]):
         return full_name
@@ -156,7 +156,7 @@ def _full_name(request: r.Load, context: Context, names: SqlSession) -> FullName
 
 
 def _columns_with_defaults(schema: Schema, spark: SparkSession) -> str:
-    """Return columns as Spark's JSON, each with its default."""
+    """Return columns as Spark's JSON, with their defaults."""
     defaults = {field.name: default_text(field) for field in schema.fields if field.write_default is not None}
     columns = []
     for field in shown_schema(schema, spark).jsonValue()["fields"]:
@@ -167,12 +167,12 @@ def _columns_with_defaults(schema: Schema, spark: SparkSession) -> str:
     return json.dumps({"type": "struct", "fields": columns})
 
 
-def _endings(name: tuple[str, ...]) -> list[tuple[str, ...]]:
+def _name_suffixes(name: tuple[str, ...]) -> list[tuple[str, ...]]:
     return [name[index:] for index in range(len(name))]
 
 
 def _assigned(path: Sequence[str], qualifiers: Sequence[tuple[str, ...]], source: Schema) -> str:
-    """Return the column that an assignment is to, in lower case, without the table's alias or name before it."""
+    """Return the column that an assignment refers to, in lower case, without a prefixed alias or table name."""
     lower = tuple(step.lower() for step in path)
     columns = {field.name.lower() for field in source.fields}
     for qualifier in qualifiers:
@@ -184,12 +184,12 @@ def _assigned(path: Sequence[str], qualifiers: Sequence[tuple[str, ...]], source
 
 
 def _evolve(request: r.Evolve, context: Context) -> Reply:
-    """Answer with a table as a MERGE will make it: with the columns of the source that it assigns."""
+    """Return a table as a MERGE will leave it: with the columns of the source that it assigns."""
     full_name, table, _ = context.target(request)
     source = from_spark_schema(schema_of_json(request.source))
     only: set[str] | None = None
     if request.assigned is not None:
-        qualifiers = [request.aliases] if request.aliases else _endings((full_name.lake_name, *full_name.name))
+        qualifiers = [request.aliases] if request.aliases else _name_suffixes((full_name.lake_name, *full_name.name))
         only = {_assigned(path, qualifiers, source) for path in request.assigned}
     evolution = evolution_of(source, only)
     discarded = OneCommit(table._catalog, table._cache).table(table._begin())
@@ -200,10 +200,10 @@ def _evolve(request: r.Evolve, context: Context) -> Reply:
 
 
 def _encoded(loaded: _Loaded, context: Context, *, evolves: bool = False) -> str:
-    """Remember what was loaded, and return it as Spark's side takes it."""
+    """Store a loaded table, and return it encoded for Spark's side."""
     name, table = loaded.name, loaded.table
     of_name = None if name.relation is None else name.relation.table
-    # The columns of an evolving INSERT are compared with the schema when they are written.
+    # The columns of an evolving INSERT are compared with the schema during the write.
     is_insert = evolves and name.evolution is None
     takes_any = is_insert or (of_name is not None and read_property(of_name.properties, SPARK_ACCEPT_ANY_SCHEMA))
     hidden = {"type": "struct", "fields": _hidden_fields(loaded.hidden or Schema(()), context.spark)}
@@ -224,7 +224,7 @@ def _encoded(loaded: _Loaded, context: Context, *, evolves: bool = False) -> str
 
 
 def _hidden_fields(hidden: Schema, spark: SparkSession) -> list[Any]:
-    """Return metadata columns as Spark's JSON; a table of files also has those that Spark has of its files."""
+    """Return metadata columns as Spark's JSON; a table of files also has Spark's own metadata columns."""
     fields = shown_schema(hidden, spark).jsonValue()["fields"]
     return [*fields, FILE_FACTS.jsonValue()] if fields else fields
 
@@ -259,7 +259,7 @@ def _table_exists(request: r.TableExists, context: Context) -> Reply:
 
 def _list_tables(request: r.ListTables, context: Context) -> Reply:
     if not request.namespace:
-        # A lake itself holds namespaces alone.
+        # Only namespaces have tables; a lake itself contains just namespaces.
         return "[]"
     lake = lake_of(request)
     if not lake.catalog.namespace_exists(request.namespace):
@@ -300,7 +300,7 @@ def _drop_namespace(request: r.DropNamespace, context: Context) -> Reply:
 
 
 def _read(request: r.Read, context: Context) -> Reply:
-    """Return the plan of a table, a view or a metadata table; that of a table's state is made once a session."""
+    """Return the plan of a table, view or metadata table; the plan of a table's state is created once per session."""
     name = context.table(request)
     if name.relation is None:
         VIEW_OPTIONS.check(request.options)
@@ -340,11 +340,11 @@ def _plan(request: r.Read, context: Context, relation: Relation) -> Reply:
         return _analyzed(engine.frame_of(relation))
     facts = FILE_FACTS.name
     hidden = [name for name in request.hidden if name != facts]
-    own = [field.name for field in scan.schema.fields]
+    column_names = [field.name for field in scan.schema.fields]
     frame = replace(scan, columns=(ALL_COLUMNS, *hidden)).to_spark(context.spark)
     if scan.changelog is not None:
         # The columns of the change come last.
-        frame = frame.select(*map(quote, [*own, *hidden]))
+        frame = frame.select(*map(quote, [*column_names, *hidden]))
     if facts in request.hidden:
         frame = with_file_facts(frame, str(relation.full_name))
     return _analyzed(frame)

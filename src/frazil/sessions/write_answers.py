@@ -1,4 +1,4 @@
-"""Answers that change something: the rows of a table, by the verb of that name, or the table itself."""
+"""Handles requests that change the rows of a table, by the verb of the same name, or the table itself."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def _write(request: r.Write, context: Context, verb: _Verb, if_dynamic: _Verb | 
     if not request.by_name and request.any_schema:
         frame = by_place(frame, table.schema.fields, full_name, may_differ=merges)
     run = if_dynamic if options.is_dynamic and if_dynamic is not None else verb
-    made = run(with_overrides(table, options.overrides), frame, {"merge_schema": merges, **options.arguments})
-    return r.encode(row_counts.inserted(made))
+    snapshot = run(with_overrides(table, options.overrides), frame, {"merge_schema": merges, **options.arguments})
+    return r.encode(row_counts.inserted(snapshot))
 
 
 def _target(request: r.Change, context: Context) -> tuple[TableVerbs, dict[str, Any]]:
-    """Return the table that a change is of, as its options say, and the arguments of the verb."""
+    """Return the table of a change with its overrides, and the arguments of the verb."""
     table, options = _table_and_options(request, context)
     return with_overrides(table, options.overrides), options.arguments
 
@@ -84,8 +84,8 @@ def _table_and_options(request: r.Change, context: Context) -> tuple[Table, Writ
 
 def _delete(request: r.Delete, context: Context) -> Reply:
     table, arguments = _target(request, context)
-    made = table.delete(context.expression(request.where), engine="spark", **arguments)
-    return r.encode(row_counts.affected(made))
+    snapshot = table.delete(context.expression(request.where), engine="spark", **arguments)
+    return r.encode(row_counts.affected(snapshot))
 
 
 def _truncate(request: r.Truncate, context: Context) -> Reply:
@@ -100,11 +100,11 @@ def _analyze(request: r.Analyze, context: Context) -> Reply:
     full_name, table, branch = context.target(request)
     if request.partition:
         raise UnsupportedError(
-            f"Cannot analyze a partition of {full_name}: statistics are of whole tables",
-            hint=f"Leave PARTITION out; {full_name}.partitions has counts of each.",
+            f"Cannot analyze a partition of {full_name}: statistics cover whole tables",
+            hint=f"Omit PARTITION; {full_name}.partitions has counts of each.",
         )
     if branch is not None:
-        raise UnsupportedError(f"Cannot analyze the branch {branch!r} of {full_name}: statistics are of the table")
+        raise UnsupportedError(f"Cannot analyze the branch {branch!r} of {full_name}: statistics cover the table")
     if not request.noscan:
         table.maintain.compute_table_stats(columns=None if request.columns is None else list(request.columns))
 
@@ -118,8 +118,8 @@ def _update(request: r.Update, context: Context) -> Reply:
     if request.where is not None:
         arguments["where"] = context.expression(request.where)
     values = _values(request.values, context)
-    made = table.update(values, engine="spark", **arguments) if values else None
-    return r.encode(row_counts.affected(made))
+    snapshot = table.update(values, engine="spark", **arguments) if values else None
+    return r.encode(row_counts.affected(snapshot))
 
 
 def _merge(request: r.Merge, context: Context) -> Reply:
@@ -139,15 +139,15 @@ def _merge(request: r.Merge, context: Context) -> Reply:
         return r.encode(row_counts.merged(run(table)))
     with table.transaction() as changes:
         changes._run(evolution)
-        made = run(changes)
-    return r.encode(row_counts.merged(made))
+        snapshot = run(changes)
+    return r.encode(row_counts.merged(snapshot))
 
 
 def _create(request: r.Create, context: Context) -> Reply:
     full_name = full_name_of(request)
     existing = find_table(full_name)
     if existing is not None:
-        # Changes that others committed since the query read the table are conflicts.
+        # Changes by others since the query read the table are conflicts.
         of_itself = [
             table
             for table in context.tables_read(request.reads)
@@ -187,7 +187,7 @@ def _create(request: r.Create, context: Context) -> Reply:
     if any(key.lower() == "branch" for key in request.options):
         raise InvalidRequestError(
             f"Cannot create {full_name} and write to a branch of it at once",
-            hint="Leave the branch out; write to it when the table is there.",
+            hint="Omit the branch; write to it once the table exists.",
         )
     snapshot_properties, overrides = create_options(context.spark, request.options)
     create_with_schema(full_name, existing, statement, schema, frame, snapshot_properties, overrides)
@@ -195,24 +195,23 @@ def _create(request: r.Create, context: Context) -> Reply:
 
 _LAYOUTS = {
     "sorted_bucket": (
-        "with sortBy: buckets of a lake's table are not sorted one by one",
-        "Give the table a sort order: ALTER TABLE … WRITE ORDERED BY.",
+        "with sortBy: buckets cannot be sorted individually",
+        "Set a sort order: ALTER TABLE … WRITE ORDERED BY.",
     ),
-    "cluster_by": ("with clusterBy: there is no clustering by columns", "Partition it, or give it a sort order."),
+    "cluster_by": ("with clusterBy: clustering by columns is not supported", "Partition it, or set a sort order."),
 }
 
 
 def _check_layout(full_name: FullName, terms: Sequence[r.Term]) -> None:
-    """Refuse layouts that Spark's writers offer and the format does not have."""
+    """Refuse layouts of Spark's writers that the format does not have."""
     for term in terms:
         if term.name in _LAYOUTS:
             reason, hint = _LAYOUTS[term.name]
             raise UnsupportedError(f"Cannot create {full_name} {reason}", hint=hint)
         if term.name == "bucket" and len(term.arguments) > 2:
             raise UnsupportedError(
-                f"Cannot create {full_name} with buckets of {len(term.arguments) - 1} columns: "
-                "a bucket is of one column",
-                hint="Give each column a bucket of its own: partitionedBy(bucket(…, …), bucket(…, …)).",
+                f"Cannot create {full_name} with buckets of {len(term.arguments) - 1} columns: a bucket has one column",
+                hint="Use a separate bucket for each column: partitionedBy(bucket(…, …), bucket(…, …)).",
             )
 
 

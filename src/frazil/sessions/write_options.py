@@ -1,6 +1,6 @@
-"""What a write is told beside its rows: by its options, or by the session; and what DEFAULT means.
+"""The options of a write, from its options or from the session; and the meaning of DEFAULT.
 
-`jar/options.py` lists the options; what a write says counts before what the session says, and that before the table.
+`jar/options.py` lists the options; those of the write take precedence over the session's, and these over the table's.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ WAP_BRANCH, WAP_ID = "spark.wap.branch", "spark.wap.id"
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What a write is told: arguments of the verb, what counts in the place of the table's properties, and more."""
+    """The options of a write: arguments of the verb, overrides of the table's properties, and more."""
 
     arguments: dict[str, Any]
     overrides: WriteOverrides
     merges_schema: bool
     is_dynamic: bool
-    """Whether an overwrite replaces the partitions that it has rows for, and no others."""
+    """Whether an overwrite replaces only the partitions that it has rows for."""
 
 
 def read_write_options(
@@ -54,83 +54,86 @@ def read_write_options(
     table: Table,
     branch: str | None,
     options: Mapping[str, str] | None = None,
-    taken: OptionList = WRITE_OPTIONS,
+    option_list: OptionList = WRITE_OPTIONS,
 ) -> WriteOptions:
-    """Return what a write's options and the session's settings say; refuse and warn as `jar/options.py` lists."""
-    known = taken.check(options or {})
+    """Return the options of a write from its options and the session's settings, checked as `jar/options.py` lists."""
+    checked = option_list.check(options or {})
     of_session = session_settings(spark, "spark.")
     settings = check_settings(of_session)
-    asked = {option.key: _value(option, known, settings) for option in WRITE}
-    mode = asked["overwrite-mode"] or asked["partitionoverwritemode"] or "static"
-    merges = asked["merge-schema"] or asked["mergeschema"] or "false"
+    effective = {option.key: _value(option, checked, settings) for option in WRITE}
+    mode = effective["overwrite-mode"] or effective["partitionoverwritemode"] or "static"
+    merges = effective["merge-schema"] or effective["mergeschema"] or "false"
     return WriteOptions(
-        _arguments(of_session, table, branch, known, settings),
-        _overrides(asked),
+        _arguments(of_session, table, branch, checked, settings),
+        _overrides(effective),
         merges.lower() == "true",
         mode.lower() == "dynamic",
     )
 
 
-def _value(option: Option, known: Mapping[str, str], settings: Mapping[str, str]) -> str | None:
-    found = known.get(option.key)
-    if found is None and option.setting is not None:
-        found = settings.get(option.setting.removeprefix(SETTING_PREFIX))
-    return None if found is None else found.strip()
+def _value(option: Option, options: Mapping[str, str], settings: Mapping[str, str]) -> str | None:
+    text = options.get(option.key)
+    if text is None and option.setting is not None:
+        text = settings.get(option.setting.removeprefix(SETTING_PREFIX))
+    return None if text is None else text.strip()
 
 
-def _overrides(asked: Mapping[str, str | None]) -> WriteOverrides:
+def _overrides(effective: Mapping[str, str | None]) -> WriteOverrides:
     properties = {
-        taken.name: text for option in WRITE if (text := asked[option.key]) is not None for taken in option.sets
+        overridden.name: text
+        for option in WRITE
+        if (text := effective[option.key]) is not None
+        for overridden in option.sets
     }
 
     def whole(name: str) -> int | None:
-        text = asked[name]
+        text = effective[name]
         return None if text is None else int(text)
 
-    isolation = asked["isolation-level"]
+    isolation = effective["isolation-level"]
     return WriteOverrides(
         FrozenMap(properties),
-        asked["compression-codec"],
-        asked["compression-level"],
-        asked["compression-strategy"],
+        effective["compression-codec"],
+        effective["compression-level"],
+        effective["compression-strategy"],
         whole("output-spec-id"),
         whole("output-sort-order-id"),
         None if isolation is None else DELETE_ISOLATION_LEVEL.value_type.parse(isolation),
         whole("validate-from-snapshot-id"),
-        (asked["use-table-distribution-and-ordering"] or "true").lower() == "true",
+        (effective["use-table-distribution-and-ordering"] or "true").lower() == "true",
     )
 
 
 def create_options(spark: SparkSession, options: Mapping[str, str]) -> tuple[dict[str, str], WriteOverrides]:
-    """Return what the writer of a new table says for the snapshot, and for how its rows are written."""
-    known = WRITE_OPTIONS.check(options)
-    if once_of_options(known) is not None:
+    """Return the snapshot properties and overrides for a new table's writer."""
+    checked = WRITE_OPTIONS.check(options)
+    if once_of_options(checked) is not None:
         raise InvalidRequestError(
-            "Cannot create a table with once-application: only writes to a table that is there happen once",
-            hint="Create the table first, IF NOT EXISTS, and append to it once.",
+            "Cannot create a table with once-application: only writes to an existing table can be idempotent",
+            hint="Create the table first, IF NOT EXISTS, then append with once-application.",
         )
     settings = check_settings(session_settings(spark, SETTING_PREFIX))
-    asked = {option.key: _value(option, known, settings) for option in WRITE}
-    return {**snapshot_properties_of(settings), **snapshot_properties_of(known)}, _overrides(asked)
+    effective = {option.key: _value(option, checked, settings) for option in WRITE}
+    return {**snapshot_properties_of(settings), **snapshot_properties_of(checked)}, _overrides(effective)
 
 
 def _arguments(
     of_session: Mapping[str, str],
     table: Table,
     branch: str | None,
-    known: Mapping[str, str],
+    checked: Mapping[str, str],
     settings: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Return the branch, properties of the snapshot, and the name of a write that happens once.
+    """Return the branch, the snapshot properties, and the identity of an idempotent write.
 
-    A branch in the name and one in the options must agree; where neither is given and the table allows it, the
-    session's `spark.wap.branch` and `spark.wap.id` count.
+    A branch in the name and one in the options must agree; if neither is set and the table allows it, the session's
+    `spark.wap.branch` and `spark.wap.id` apply.
     """
-    given = known.get("branch")
-    if branch is not None and given is not None and branch != given:
-        raise InvalidRequestError(f"Cannot write to branch {branch!r} and branch {given!r} at once")
-    branch = branch or given
-    properties = {**snapshot_properties_of(settings), **snapshot_properties_of(known)}
+    branch_option = checked.get("branch")
+    if branch is not None and branch_option is not None and branch != branch_option:
+        raise InvalidRequestError(f"Cannot write to branch {branch!r} and branch {branch_option!r} at once")
+    branch = branch or branch_option
+    properties = {**snapshot_properties_of(settings), **snapshot_properties_of(checked)}
     if read_property(table.properties, WRITE_AUDIT_PUBLISH_ENABLED):
         wap_branch, wap_id = of_session.get(WAP_BRANCH), of_session.get(WAP_ID)
         if wap_branch and wap_id:
@@ -139,37 +142,37 @@ def _arguments(
             branch = wap_branch
         if branch is None and wap_id:
             properties["wap.id"] = wap_id
-    found: dict[str, Any] = {}
-    once = once_of_options(known) or once_of_options(
+    arguments: dict[str, Any] = {}
+    once = once_of_options(checked) or once_of_options(
         {name: value for name, key in _ONCE_SETTINGS.items() if (value := of_session.get(key)) is not None}
     )
     if once is not None:
-        found["once"] = once
+        arguments["once"] = once
     if branch is not None:
-        found["branch"] = branch
+        arguments["branch"] = branch
     if properties:
-        found["snapshot_properties"] = properties
-    return found
+        arguments["snapshot_properties"] = properties
+    return arguments
 
 
 def once_of_options(options: Mapping[str, str]) -> Once | None:
-    """Return the name of a write that happens once: options of frazil's names, or of Delta's; in lower case.
+    """Return the identity of an idempotent write from options, with frazil's names or Delta's; in lower case.
 
-    A version of frazil's is a text; one of Delta's is a whole number, and in order.
+    A frazil version is a text; a Delta version is an integer, in order.
     """
     pairs = ((ONCE_APPLICATION, ONCE_VERSION), (TXN_APPLICATION, TXN_VERSION))
-    given = [pair for pair in pairs if any(name in options for name in pair)]
-    if not given:
+    pairs_used = [pair for pair in pairs if any(name in options for name in pair)]
+    if not pairs_used:
         return None
-    if len(given) > 1:
+    if len(pairs_used) > 1:
         raise InvalidRequestError(
-            f"Cannot write once by {ONCE_APPLICATION} and by {TXN_APPLICATION} at once: give one of them"
+            f"Cannot write once by {ONCE_APPLICATION} and by {TXN_APPLICATION} at once: use one of them"
         )
-    names = given[0]
+    names = pairs_used[0]
     for name in names:
         if name not in options:
             other = next(option for option in names if option != name)
-            raise InvalidRequestError(f"Cannot write once by {other} alone: {name} is not given")
+            raise InvalidRequestError(f"Cannot write once by {other} alone: {name} is missing")
     application, version = (options[name] for name in names)
     if names[1] == ONCE_VERSION:
         return parse_once((application, version))
@@ -177,34 +180,34 @@ def once_of_options(options: Mapping[str, str]) -> Once | None:
         return parse_once((application, int(version)))
     except ValueError:
         raise InvalidRequestError(
-            f"Cannot write once by {TXN_VERSION}={version!r}: it is no whole number",
-            hint=f"Give a text by {ONCE_APPLICATION} and {ONCE_VERSION}.",
+            f"Cannot write once by {TXN_VERSION}={version!r}: it is not an integer",
+            hint=f"Use a text with {ONCE_APPLICATION} and {ONCE_VERSION}.",
         ) from None
 
 
 def snapshot_properties_of(options: Mapping[str, str]) -> dict[str, str]:
-    """Return what a write's options say for the snapshot's summary."""
-    known = {key.lower(): value for key, value in options.items()}
+    """Return the snapshot properties in a write's options."""
+    lower_options = {key.lower(): value for key, value in options.items()}
     prefix = len(SNAPSHOT_PROPERTY)
-    return {key[prefix:]: value for key, value in known.items() if key.startswith(SNAPSHOT_PROPERTY)}
+    return {key[prefix:]: value for key, value in lower_options.items() if key.startswith(SNAPSHOT_PROPERTY)}
 
 
 def by_place(
     frame: DataFrame, fields: Sequence[NestedField], full_name: FullName, *, may_differ: bool = False
 ) -> DataFrame:
-    """Return a frame whose columns, and parts of structs in them, have the table's names, by position.
+    """Rename the columns of a frame, and parts of their structs, to the table's names, by position.
 
-    Structs have as many parts as the table's, unless the write evolves the schema and they `may_differ`.
+    Structs must have as many parts as the table's, unless the write evolves the schema and they `may_differ`.
     """
     if len(frame.columns) != len(fields):
         raise InvalidRequestError(
-            f"Cannot insert into {full_name}: {len(fields)} columns are written "
-            f"({', '.join(field.name for field in fields)}), and the query has {len(frame.columns)}",
+            f"Cannot insert into {full_name}: the target has {len(fields)} columns "
+            f"({', '.join(field.name for field in fields)}), but the query has {len(frame.columns)}",
             hint="Name the columns after the table, or use INSERT INTO ... BY NAME.",
         )
     return place_columns(frame, fields, may_differ=may_differ)
 
 
 def default_text(field: NestedField) -> str:
-    """Return what DEFAULT means for a column, as an expression."""
+    """Return the value of DEFAULT for a column, as an expression."""
     return shown_literal(field.write_default, field.field_type)

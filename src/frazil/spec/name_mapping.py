@@ -121,14 +121,16 @@ def _update_parts(
 ) -> tuple[MappedField, ...]:
     """Return the updated mappings of one level, of a type in the new schema."""
     parts = {child.field_id: child for child in data_type.fields}
-    moved = {child.name: child.field_id for child in data_type.fields if _is_new_name(child, before)}
+    renamed = {child.name: child.field_id for child in data_type.fields if _is_new_name(child, before)}
     result = []
     for mapped_field in mapped:
         nested_field = None if mapped_field.field_id is None else parts.get(mapped_field.field_id)
-        names = [name for name in mapped_field.names if moved.get(name, mapped_field.field_id) == mapped_field.field_id]
+        names = [
+            name for name in mapped_field.names if renamed.get(name, mapped_field.field_id) == mapped_field.field_id
+        ]
         fields = mapped_field.fields
         if nested_field is not None:
-            if nested_field.name in moved and nested_field.name not in names:
+            if nested_field.name in renamed and nested_field.name not in names:
                 names.append(nested_field.name)
             if isinstance(nested_field.field_type, NestedType):
                 fields = _update_parts(fields or (), nested_field.field_type, before, by_id) or fields

@@ -9,13 +9,14 @@ field ids. Fields without ids in the text are numbered as in a new table (`spec/
     struct     struct<name: type ..., ...>  or  struct<1: name: required type (doc), ...>
     list, map  list<type [not null]>, array<...>, map<type, type [not null]>
     name       a word, or anything in `backticks` or "double quotes" (doubled to escape them)
+    text       as in Spark SQL: quotes are doubled, and a backslash escapes
     literal    null, true, false, a number, 'text' (dates, times and uuids too), X'hexadecimal'
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from difflib import get_close_matches
 from itertools import count
@@ -25,7 +26,6 @@ from frazil.errors import InvalidRequestError, SchemaMismatchError
 from frazil.spec.defaults import NULL_DEFAULT_TYPES
 from frazil.spec.fresh_ids import reassign_ids
 from frazil.spec.schema import MAX_NESTING_DEPTH, Schema, walk_fields
-from frazil.spec.token_cursor import BROKEN, END, NUMBER, QUOTED, STRING, WORD, Token, TokenCursor
 from frazil.spec.types import (
     BOOLEAN,
     DEFAULT_EDGE_ALGORITHM,
@@ -50,6 +50,9 @@ from frazil.spec.types import (
     UnknownType,
 )
 from frazil.spec.values import to_internal
+from frazil.text.literals import read_hex
+from frazil.text.token_cursor import TokenCursor
+from frazil.text.tokens import END, NUMBER, QUOTED, STRING, WORD, Token, cut_tokens
 
 MAX_TEXT_CHARS = 4_000_000
 
@@ -83,40 +86,9 @@ _ADVICE = {
     "json": "Use variant (format version 3) or string.",
 }
 
-_SPACE = re.compile(r"\s*")
-_TOKEN = re.compile(
-    r"""
-    [xX]'(?P<hex>(?:[0-9a-fA-F]{2})*)'
-  | (?P<word>[^\W\d]\w*)
-  | (?P<number>[0-9]{1,10})
-  | "(?P<quoted>(?:[^"]|"")*)"
-  | `(?P<backticks>(?:[^`]|``)*)`
-  | '(?P<string>(?:[^']|'')*)'
-  | (?P<mark>[^"`'])
-    """,
-    re.VERBOSE,
-)
 _NUMBER = re.compile(r"[+-]?(?:\d{1,60}(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][+-]?\d{1,4})?", re.ASCII)
 _FIELD_ID = re.compile(r"(\d{1,10})\s*:([^:]*):", re.ASCII)
-_QUOTES = {"quoted": '"', "backticks": "`", "string": "'"}
 _CONSTANTS = {"null": None, "true": True, "false": False}
-
-
-def _tokenize(text: str, offset: int) -> Iterator[Token]:
-    """Yield the tokens of a text from an offset; an unclosed quote becomes a final token of kind `broken`."""
-    while (offset := _SPACE.match(text, offset).end()) < len(text):  # type: ignore[union-attr]
-        match = _TOKEN.match(text, offset)
-        if match is None:
-            yield Token(BROKEN, f"the {text[offset]} is not closed", offset, offset + 1)
-            return
-        token_kind = str(match.lastgroup)
-        value = (
-            match[token_kind].replace(_QUOTES[token_kind] * 2, _QUOTES[token_kind])
-            if token_kind in _QUOTES
-            else match[token_kind]
-        )
-        yield Token(QUOTED if token_kind == "backticks" else token_kind, value, *match.span())
-        offset = match.end()
 
 
 def parse_type(text: str) -> Type:
@@ -162,7 +134,7 @@ class _Parser(TokenCursor):
             raise InvalidRequestError(
                 f"Cannot parse the {what}: the text has {len(text)} characters, more than {MAX_TEXT_CHARS}"
             )
-        super().__init__(text, f"the {what}", _tokenize(text, 0))
+        super().__init__(text, f"the {what}", cut_tokens(text))
         self._unnumbered = 0
         self._has_ids = False
 
@@ -191,7 +163,7 @@ class _Parser(TokenCursor):
         if start.kind != WORD:
             self.fail("expected a type")
         word = self.take().word
-        if word in ("struct", "list", "array", "map") and self.at_mark("<"):
+        if word in ("struct", "list", "array", "map") and self.peek().text in ("<", "<>"):
             if depth >= MAX_NESTING_DEPTH:
                 self.fail(f"types are nested deeper than {MAX_NESTING_DEPTH} levels", start)
             return self._nested(word, depth + 1)
@@ -210,14 +182,16 @@ class _Parser(TokenCursor):
         return self.fail(f"there is no type {word!r}", start, _advice(word))
 
     def _nested(self, word: str, depth: int) -> Type:
+        if word == "struct" and self.take_mark("<>"):
+            return StructType(())
         self.expect_mark("<")
         if word == "struct":
             fields: list[NestedField] = []
-            if not self.at_mark(">"):
+            if not self.at_closing():
                 fields.append(self.field(depth))
                 while self.take_mark(","):
                     fields.append(self.field(depth))
-            self.expect_mark(">")
+            self.expect_closing()
             return StructType(tuple(fields))
         if word == "map":
             start = self.peek()
@@ -228,11 +202,11 @@ class _Parser(TokenCursor):
             self._check_unknown(key, start, required=True)
             self.expect_mark(",")
             value, required = self._part(depth)
-            self.expect_mark(">")
+            self.expect_closing()
             return MapType(key_id, key, value_id, value, required)
         element_id = self._no_id()
         element, required = self._part(depth)
-        self.expect_mark(">")
+        self.expect_closing()
         return ListType(element_id, element, required)
 
     def _part(self, depth: int) -> tuple[Type, bool]:
@@ -336,11 +310,12 @@ class _Parser(TokenCursor):
 
     def name(self) -> str:
         token = self.peek()
-        if token.kind not in (WORD, QUOTED):
+        is_quoted = token.kind == QUOTED or (token.kind == STRING and token.text[0] == '"')
+        if not is_quoted and (token.kind != WORD or token.text[0].isdigit()):
             self.fail("expected a name", hint="Names that are not words go in `backticks`.")
-        if token.text == "":
+        if token.value == "":
             self.fail("a name cannot be empty", token)
-        return self.take().text
+        return self.take().value
 
     def _numbered_name(self, match: re.Match[str]) -> tuple[int, str]:
         field_id, name = int(match[1]), match[2].strip()
@@ -368,10 +343,11 @@ class _Parser(TokenCursor):
 
     def _literal(self) -> Any:
         token = self.peek()
-        if token.kind == "hex":
-            return bytes.fromhex(self.take().text)
-        if token.kind == STRING:
-            return self.take().text
+        if token.word == "x" and self._at_text(1):
+            self.take()
+            return read_hex(self.take().value)
+        if self._at_text():
+            return self.take().value
         if (match := _NUMBER.match(self.text, token.start)) is not None:
             self._read_from(match.end())
             return int(match[0]) if match[0].lstrip("+-").isdigit() else Decimal(match[0])
@@ -380,9 +356,14 @@ class _Parser(TokenCursor):
         return self.fail("expected a literal: null, true, false, a number, 'text' or X'hexadecimal'")
 
     def _string(self) -> str:
-        if self.peek().kind != STRING:
+        if not self._at_text():
             self.fail("expected text in 'single quotes'")
-        return self.take().text
+        return self.take().value
+
+    def _at_text(self, ahead: int = 0) -> bool:
+        """Return whether text follows; in double quotes it is a name."""
+        token = self.peek(ahead)
+        return token.kind == STRING and token.text[0] != '"'
 
     def _parenthesized(self) -> str:
         """Return the raw text in balanced parentheses."""
@@ -396,7 +377,7 @@ class _Parser(TokenCursor):
         return self.fail("the ( is not closed", opening)
 
     def _whole_number(self) -> int:
-        if self.peek().kind != NUMBER:
+        if self.peek().kind != NUMBER or not self.peek().text.isdigit() or len(self.peek().text) > 10:
             self.fail("expected a number")
         return int(self.take().text)
 
@@ -412,4 +393,4 @@ class _Parser(TokenCursor):
 
     def _read_from(self, offset: int) -> None:
         """Continue at an offset of the text, after raw text."""
-        self.read_on(_tokenize(self.text, offset))
+        self.read_on(cut_tokens(self.text, offset))

@@ -235,12 +235,12 @@ class PendingSchema:
 
 
 def _move(parts: list[NestedField], move: Move) -> None:
-    moved = parts.pop(_index_of(parts, move.field_id))
+    field = parts.pop(_index_of(parts, move.field_id))
     if move.reference_id is None:
-        parts.insert(0, moved)
+        parts.insert(0, field)
         return
     index = _index_of(parts, move.reference_id)
-    parts.insert(index if move.position == "before" else index + 1, moved)
+    parts.insert(index if move.position == "before" else index + 1, field)
 
 
 def _index_of(parts: list[NestedField], field_id: int) -> int:

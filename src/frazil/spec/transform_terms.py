@@ -8,17 +8,12 @@ the column. Columns are dotted paths whose parts may be quoted with backticks. `
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-
 from frazil.errors import InvalidRequestError, TextSyntaxError
-from frazil.spec.token_cursor import BROKEN, END, NUMBER, QUOTED, WORD, Token, TokenCursor
 from frazil.spec.transforms import DAY, HOUR, IDENTITY, MONTH, VOID, YEAR, Bucket, Transform, Truncate
+from frazil.text.token_cursor import TokenCursor
+from frazil.text.tokens import END, NUMBER, QUOTED, WORD, Token, cut_tokens
 
 MAX_TERM_LENGTH = 10_000
-
-_TOKEN = re.compile(r"(?P<word>[^\W\d]\w*)|(?P<number>\d+)|`(?P<quoted>(?:[^`]|``)+)`|(?P<mark>[(),.])")
-_SPACE = re.compile(r"\s*")
 
 _UNARY: dict[str, Transform] = {
     "identity": IDENTITY,
@@ -45,13 +40,14 @@ class TermReader(TokenCursor):
             raise TextSyntaxError(
                 f"Cannot parse the {what}: it has {len(text)} characters, more than {MAX_TERM_LENGTH}"
             )
-        super().__init__(text, f"the {what}", _tokenize(text))
+        super().__init__(text, f"the {what}", cut_tokens(text))
 
     def name(self) -> str:
         """Consume a plain or quoted name."""
-        if self.peek().kind not in (WORD, QUOTED):
+        token = self.peek()
+        if token.kind not in (WORD, QUOTED) or token.text[0].isdigit():
             self.fail("expected a name")
-        return self.take().text
+        return self.take().value
 
     def column(self) -> str:
         """Consume a column's full name."""
@@ -64,19 +60,6 @@ class TermReader(TokenCursor):
         """Refuse any remaining text."""
         if self.peek().kind != END:
             self.fail("expected the end")
-
-
-def _tokenize(text: str) -> Iterator[Token]:
-    offset = 0
-    while (offset := _SPACE.match(text, offset).end()) < len(text):  # type: ignore[union-attr]
-        match = _TOKEN.match(text, offset)
-        if match is None or match.lastgroup is None:
-            reason = "the quoted name does not end" if text[offset] == "`" else "unexpected character"
-            yield Token(BROKEN, reason, offset, offset + 1)
-            return
-        value = match[match.lastgroup]
-        yield Token(match.lastgroup, value.replace("``", "`") if match.lastgroup == QUOTED else value, *match.span())
-        offset = match.end()
 
 
 def read_term(reader: TermReader) -> tuple[str, Transform]:
@@ -93,6 +76,8 @@ def read_term(reader: TermReader) -> tuple[str, Transform]:
         return column, _UNARY[function]
     if function in _WITH_NUMBER:
         column, number = _read_numbered(reader)
+        if not number.text.isdigit():
+            reader.fail("expected a whole number", number)
         if len(number.text) > 10:
             reader.fail("the number does not fit 32 bits", number)
         try:

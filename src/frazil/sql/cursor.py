@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from frazil.errors import SqlSyntaxError, TextSyntaxError
-from frazil.spec.token_cursor import END, MARK, NUMBER, QUOTED, STRING, WORD, Token, TokenCursor
 from frazil.sql.statements import Name, Span
-from frazil.sql.tokens import cut_tokens
+from frazil.text.token_cursor import TokenCursor
+from frazil.text.tokens import END, MARK, NUMBER, QUOTED, STRING, WORD, Token, cut_tokens, without_hints
 
 IsOurs = Callable[[str, Name], bool]
 """Says of a kind (`table`, `view`, `namespace`, `procedure`, `use`) and a name as written whether a lake answers."""
@@ -28,7 +28,7 @@ class Cursor(TokenCursor):
     """A cursor over the tokens of one statement."""
 
     def __init__(self, text: str, is_ours: IsOurs) -> None:
-        super().__init__(text, "the statement", cut_tokens(text))
+        super().__init__(text, "the statement", without_hints(cut_tokens(text)))
         self._is_ours = is_ours
         self._is_accepted = False
 
@@ -65,11 +65,11 @@ class Cursor(TokenCursor):
     def identifier(self, what: str = "a name") -> str:
         """Return one part of a name."""
         token = self.take()
-        if token.kind == QUOTED and token.text == "":
+        if token.kind == QUOTED and token.value == "":
             self.fail("a name cannot be empty", token)
         if token.kind not in (WORD, QUOTED):
             self.fail(f"expected {what}", token)
-        return token.text
+        return token.value
 
     def name(self, what: str = "a name") -> Name:
         """Return the parts of a name; `IDENTIFIER('a.b')` is one too."""
@@ -83,8 +83,19 @@ class Cursor(TokenCursor):
                 self.fail("the text in IDENTIFIER is no name", start)
             return parts
         parts_here = [self.identifier(what)]
-        while self.at_mark("."):
-            self.take()
+        while True:
+            token = self.peek()
+            if (
+                token.kind == NUMBER
+                and token.text[0] == "."
+                and token.text[1:].isdigit()
+                and token.start == self.last_end
+            ):
+                # Lexers take the dot for a decimal point.
+                parts_here.append(self.take().text[1:])
+                continue
+            if not self.take_mark("."):
+                break
             token = self.peek()
             if token.kind == NUMBER and token.text.isdigit():
                 parts_here.append(self.take().text)
@@ -104,9 +115,9 @@ class Cursor(TokenCursor):
         token = self.take()
         if token.kind != STRING:
             self.fail(f"expected {what}", token)
-        value = token.text
+        value = token.value
         while self.peek().kind == STRING:
-            value += self.take().text
+            value += self.take().value
         return value
 
     def whole_number(self, what: str = "a whole number") -> int:

@@ -10,9 +10,8 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from frazil.errors import SqlSyntaxError
-from frazil.spec.token_cursor import NUMBER, QUOTED, STRING, WORD, Token
-from frazil.sql.tokens import cut_tokens
 from frazil.sql.type_names import escape
+from frazil.text.tokens import NUMBER, QUOTED, STRING, WORD, Token, cut_tokens, without_hints
 
 EVOLUTION_OPTION = "frazil.schema-evolution"
 _BEFORE_STATEMENT = frozenset({"BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT"})
@@ -29,7 +28,7 @@ _BOUNDS = {
 
 def script_for_spark(text: str, is_ours: Callable[[str], bool]) -> str:
     """Return a script whose statements that a lake answers itself are parsed when they are run."""
-    tokens = list(cut_tokens(text))
+    tokens = list(without_hints(cut_tokens(text)))
     made: list[str] = []
     position = 0
     start: int | None = None
@@ -54,7 +53,7 @@ def _string(text: str) -> str:
 
 def evolution_as_option(text: str) -> str:
     """Return a statement whose INSERT WITH SCHEMA EVOLUTION is an option of the table's name."""
-    tokens = list(cut_tokens(text))
+    tokens = list(without_hints(cut_tokens(text)))
     made: list[str] = []
     position = 0
     for index in range(len(tokens)):
@@ -88,8 +87,8 @@ def _after_name(tokens: list[Token], index: int) -> int:
             index += 1
             if depth == 0:
                 return index
-    while index < len(tokens) and tokens[index].is_mark("."):
-        index += 2
+    while index < len(tokens) and tokens[index].text[:1] == ".":
+        index += 2 if tokens[index].is_mark(".") else 1  # or `.1`, which lexers take for a number
     return min(index, len(tokens))
 
 
@@ -99,7 +98,7 @@ def changes_as_options(text: str, is_ours: Callable[[tuple[str, ...]], bool]) ->
     Options of other tables mean nothing to Spark, and those of a query's own names (WITH) neither: such clauses stay,
     and Spark says that it does not know them.
     """
-    tokens = list(cut_tokens(text))
+    tokens = list(without_hints(cut_tokens(text)))
     defined = _defined(tokens)
     made: list[str] = []
     index = 0
@@ -126,9 +125,11 @@ def _name_before(tokens: list[Token], index: int) -> tuple[str, ...]:
     """Return the name that ends before an index; empty where there is none, as for a call of IDENTIFIER."""
     parts: list[str] = []
     while index > 0 and tokens[index - 1].kind in (WORD, QUOTED, NUMBER):
-        parts.append(tokens[index - 1].text)
-        index -= 2
-        if index < 0 or not tokens[index].is_mark("."):
+        token = tokens[index - 1]
+        is_decimal = token.kind == NUMBER and token.text[0] == "."
+        parts.append(token.text[1:] if is_decimal else token.value)
+        index -= 1 if is_decimal else 2
+        if index < 0 or not (is_decimal or tokens[index].is_mark(".")):
             break
     return tuple(reversed(parts))
 
@@ -136,7 +137,7 @@ def _name_before(tokens: list[Token], index: int) -> tuple[str, ...]:
 def _defined(tokens: list[Token]) -> set[str]:
     """Return the names that a statement may define itself: `name AS (` or `name (columns) AS (`."""
     return {
-        token.text.lower()
+        token.value.lower()
         for token, after in pairwise(tokens)
         if token.kind in (WORD, QUOTED) and (after.upper == "AS" or after.is_mark("("))
     }
@@ -171,7 +172,7 @@ def _bound(tokens: list[Token], index: int, which: str, text: str, found: dict[s
             hint='Write \'…\', or spark.read.option("readChangeFeed", "true")'
             f'.option("{which}{bound_type}", …).table(…).',
         )
-    found[f"{which}{bound_type}"] = value.text
+    found[f"{which}{bound_type}"] = value.value
     index += 1
     if index < len(tokens) and tokens[index].upper in ("INCLUSIVE", "EXCLUSIVE"):
         if tokens[index].upper == "EXCLUSIVE":

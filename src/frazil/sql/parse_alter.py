@@ -21,7 +21,6 @@ from dataclasses import replace
 from typing import Literal
 
 from frazil.spec.frozen_map import FrozenMap
-from frazil.spec.token_cursor import END, NUMBER
 from frazil.sql.cursor import Cursor, NotOurs
 from frazil.sql.parse_create import NAMESPACE_WORDS, parse_column, parse_position
 from frazil.sql.parse_types import (
@@ -59,6 +58,7 @@ from frazil.sql.statements import (
     Statement,
     UnsetProperties,
 )
+from frazil.text.tokens import END, NUMBER
 
 _UNITS_MS = {"DAYS": 86_400_000, "HOURS": 3_600_000, "MINUTES": 60_000}
 _NEW_PROPERTIES = ("PROPERTIES", "DBPROPERTIES")

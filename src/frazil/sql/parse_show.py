@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from frazil.spec.frozen_map import FrozenMap
-from frazil.spec.token_cursor import QUOTED, STRING, WORD
 from frazil.sql.cursor import Cursor, NotOurs
 from frazil.sql.parse_create import NAMESPACE_WORDS
 from frazil.sql.parse_types import parse_key
@@ -29,6 +28,7 @@ from frazil.sql.statements import (
     Statement,
     Truncate,
 )
+from frazil.text.tokens import QUOTED, STRING, WORD
 
 _QUERY_WORDS = frozenset({"QUERY", "SELECT", "WITH", "VALUES", "FROM", "FUNCTION", "INSERT", "MAP", "REDUCE"})
 

@@ -14,11 +14,11 @@ from frazil.errors import FrazilError, InvalidRequestError
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.partitioning import parse_partition_term
 from frazil.spec.sorting import parse_sort_term
-from frazil.spec.token_cursor import NUMBER, STRING, WORD
 from frazil.sql.cursor import Cursor
 from frazil.sql.quote_names import quote_if_needed, quote_path
 from frazil.sql.statements import Name, Properties
 from frazil.sql.text_lengths import warn_of_lengths
+from frazil.text.tokens import NUMBER, STRING, WORD
 
 _SIMPLE = {
     "BOOLEAN": "boolean",
@@ -126,14 +126,14 @@ def _struct(cursor: Cursor, depth: int) -> str:
             text += " comment '" + cursor.string().replace("'", "''") + "'"
         fields.append(text)
 
-    if not cursor.at_mark(">"):
+    if not cursor.at_closing():
         cursor.listed(field)
     _close(cursor)
     return f"struct<{', '.join(fields)}>"
 
 
 def _close(cursor: Cursor) -> None:
-    cursor.expect_mark(">")
+    cursor.expect_closing()
 
 
 def _numbers(cursor: Cursor, most: int) -> list[int]:

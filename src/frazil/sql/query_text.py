@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from frazil.spec.token_cursor import BROKEN, MARK, QUOTED, WORD, Token
-from frazil.sql.tokens import cut_tokens
+from frazil.text.tokens import BROKEN, MARK, QUOTED, WORD, Token, cut_tokens, without_hints
 
 _STARTS = frozenset({"SELECT", "FROM", "VALUES", "TABLE", "WITH", "MAP", "REDUCE"})
 _CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
@@ -19,7 +18,7 @@ _AFTER_INSERT = frozenset({"INTO", "OVERWRITE", "WITH"})
 
 def find_no_query(text: str) -> str | None:
     """Return the word by which a text is no query, in capitals; None where it may be one."""
-    tokens = list(cut_tokens(text))
+    tokens = list(without_hints(cut_tokens(text)))
     if tokens and tokens[-1].kind == BROKEN:
         return tokens[-1].text
     position = _skip_open(tokens, 0)
@@ -39,7 +38,7 @@ def find_no_query(text: str) -> str | None:
 
 def without_semicolons(text: str) -> str:
     """Return a text without the semicolons at its end."""
-    tokens = list(cut_tokens(text))
+    tokens = list(without_hints(cut_tokens(text)))
     while tokens and tokens[-1].is_mark(";"):
         text = text[: tokens.pop().start]
     return text

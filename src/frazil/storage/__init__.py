@@ -1,1 +1,1 @@
-"""Bytes at rest: reading, creating, listing and deleting files, wherever they are kept."""
+"""Storage: reading, creating, listing and deleting files, on any kind of store."""

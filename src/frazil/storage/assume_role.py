@@ -1,7 +1,7 @@
-"""Credentials of a role of Amazon's, asked for with other credentials, and asked for anew before they end.
+"""Credentials of an AWS role, requested with other credentials and renewed before they expire.
 
-botocore, in the extra `s3`, speaks to the token service. `client.assume-role.arn` leads here, and `frazil serve`
-where it gives clients credentials of a role.
+botocore, in the extra `s3`, calls the token service. It is used for `client.assume-role.arn`, and by `frazil serve` to
+vend credentials of a role to clients.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _RENEW_BEFORE_MS: Final = 300_000
 
 @dataclass(frozen=True, slots=True)
 class SessionKeys:
-    """Credentials that end."""
+    """Temporary credentials."""
 
     keys: S3Credentials = field(repr=False)
     ends_ms: int
@@ -39,7 +39,7 @@ class SessionKeys:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A role, and how it is asked for."""
+    """A role, and the parameters for assuming it."""
 
     arn: str
     region: str = "us-east-1"
@@ -51,7 +51,7 @@ class Role:
 
 
 def role_of(properties: Mapping[str, str]) -> Role | None:
-    """Return the role that properties ask for, or None."""
+    """Return the role that properties configure, or None."""
 
     def first(names: tuple[str, ...]) -> str | None:
         return next((properties[name] for name in names if name in properties), None)
@@ -61,7 +61,7 @@ def role_of(properties: Mapping[str, str]) -> Role | None:
         return None
     seconds = properties.get(ROLE_SECONDS, str(_SECONDS))
     if not (seconds.isascii() and seconds.isdigit() and 900 <= int(seconds) <= 43_200):
-        raise InvalidPropertyError(f"Cannot use the property {ROLE_SECONDS}: it is a number from 900 to 43200")
+        raise InvalidPropertyError(f"Cannot use the property {ROLE_SECONDS}: it must be a number from 900 to 43200")
     return Role(
         arn,
         first((ROLE_REGION, *S3_REGION)) or "us-east-1",
@@ -72,8 +72,8 @@ def role_of(properties: Mapping[str, str]) -> Role | None:
     )
 
 
-def assume_role(own: S3Credentials, role: Role) -> SessionKeys:
-    """Ask Amazon's token service for credentials of a role."""
+def assume_role(caller: S3Credentials, role: Role) -> SessionKeys:
+    """Request credentials of a role from the AWS token service."""
     try:
         session: Any = import_module("botocore.session").Session()
     except ImportError as error:
@@ -84,27 +84,29 @@ def assume_role(own: S3Credentials, role: Role) -> SessionKeys:
         "sts",
         region_name=role.region,
         endpoint_url=role.endpoint,
-        aws_access_key_id=own.access_key_id,
-        aws_secret_access_key=own.secret_access_key,
-        aws_session_token=own.session_token,
+        aws_access_key_id=caller.access_key_id,
+        aws_secret_access_key=caller.secret_access_key,
+        aws_session_token=caller.session_token,
     )
     more = {"Policy": role.policy, "ExternalId": role.external_id}
     try:
-        given = client.assume_role(
+        response = client.assume_role(
             RoleArn=role.arn,
             RoleSessionName=role.session,
             DurationSeconds=role.seconds,
             **{name: value for name, value in more.items() if value is not None},
         )["Credentials"]
     except Exception as error:
-        # What the service says may hold what it was sent.
+        # The service's message may repeat the request, with its secrets.
         raise StorageError(f"Cannot use the role {role.arn}: {type(error).__name__}") from None
-    ends_ms = int(given["Expiration"].timestamp() * 1000)
-    return SessionKeys(S3Credentials(given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"]), ends_ms)
+    ends_ms = int(response["Expiration"].timestamp() * 1000)
+    return SessionKeys(
+        S3Credentials(response["AccessKeyId"], response["SecretAccessKey"], response["SessionToken"]), ends_ms
+    )
 
 
 class RoleCredentials:
-    """A source of a role's credentials. Several threads may ask; nothing of it is pickled."""
+    """A source of a role's credentials. Thread-safe; cannot be pickled."""
 
     __slots__ = ("_found", "_lock", "_now_ms", "_own", "_role")
 
@@ -121,10 +123,10 @@ class RoleCredentials:
         self._found: SessionKeys | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
-        raise TypeError("credentials of a role are not pickled, since they are secret")
+        raise TypeError("credentials of a role cannot be pickled, since they are secret")
 
     def __call__(self) -> S3Credentials:
-        """Return the credentials as they are now."""
+        """Return valid credentials, renewed if necessary."""
         with self._lock:
             if self._found is None or self._now_ms() >= self._found.ends_ms - _RENEW_BEFORE_MS:
                 self._found = assume_role(self._own(), self._role)

@@ -1,12 +1,12 @@
-"""Azure's object store: accounts, containers and blobs, as `abfss:` and its kin name them.
+"""Azure's object store: accounts, containers and blobs, as in `abfss:` and related locations.
 
-    abfss://container@account.dfs.core.windows.net/path     abfs:, wasb:, wasbs: with the same after them
-    abfss://container/path, az://container/path             the account is `adls.account-name`
+    abfss://container@account.dfs.core.windows.net/path     also abfs:, wasb:, wasbs:
+    abfss://container/path, az://container/path             with the account `adls.account-name`
 
-Accounts with folders of their own (Data Lake Storage) answer the same requests as those without, at `blob.` in place of
-`dfs.`. What differs from S3 is here: who asks (a shared key, a signed query, or a token of Entra's), the header that a
-blob must have, listings, and blocks in place of parts. How a file is created, and what a lost answer means, is in
-`object_store.py`, as for every store.
+Accounts with hierarchical folders (Data Lake Storage) accept the same requests as those without, at `blob.` instead of
+`dfs.`. This module holds the differences from S3: authentication (a shared key, a signed query, or an Entra token), a
+header that every blob needs, listings, and blocks instead of parts. How a file is created, and what a lost response
+means, is in `object_store.py`, as for every store.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ _SIGNED: Final = (
 """The headers whose values are signed, in this order."""
 
 Secrets = Mapping[str, str]
-"""Properties with credentials; asked for at each request, since a service may renew them."""
+"""Properties with credentials; read for each request, since a service may renew them."""
 
 
 @dataclass(frozen=True, slots=True)
 class AzureService(ObjectService):
-    """Accounts of Azure, or an emulator of them at an endpoint."""
+    """Azure accounts, or an emulator at an endpoint."""
 
     account: str | None = None
     endpoint: Origin | None = None
@@ -71,7 +71,7 @@ class AzureService(ObjectService):
     hosts: AzureHosts = AzureHosts()  # noqa: RUF009 - a frozen value
     """The hosts in locations that may be contacted."""
     are_users: bool = True
-    """Whether the credentials are the user's, and belong to the user's accounts."""
+    """Whether the credentials are the user's, and so belong to the user's accounts."""
 
     name = "Azure Blob Storage"
     id_header = "x-ms-meta-frazilwrite"
@@ -83,11 +83,11 @@ class AzureService(ObjectService):
 
     @property
     def is_proven(self) -> bool:
-        """Azure's own store keeps to the condition."""
+        """Azure's own store honours the condition."""
         return self.endpoint is None
 
     def address(self, bucket: str) -> Address:
-        """Return where a container is: the account in the host's name, or first in an emulator's path."""
+        """Return the address of a container: with the account in the host name, or in the path of an emulator."""
         container, account, tail = self._parts(bucket)
         if self.endpoint is not None:
             return Address(self.endpoint, f"/{account}/{container}/")
@@ -100,31 +100,31 @@ class AzureService(ObjectService):
         return f"{path}{key}" if key != "" else path[:-1]
 
     def _parts(self, bucket: str) -> tuple[str, str, str]:
-        found = AZURE_BUCKET.fullmatch(bucket)
-        assert found is not None
-        account = found["account"] or self.account
+        match = AZURE_BUCKET.fullmatch(bucket)
+        assert match is not None
+        account = match["account"] or self.account
         if account is None:
             raise InvalidRequestError(
-                f"Cannot use the container {bucket!r}: no account is named",
+                f"Cannot use the container {bucket!r}: it names no account",
                 hint=f"Write container@account.dfs{AZURE_TAIL}, or set {AZURE_ACCOUNT}.",
             )
-        return found["container"], account, found["tail"] or AZURE_TAIL
+        return match["container"], account, match["tail"] or AZURE_TAIL
 
     def authorize(self, request: UnsignedRequest) -> dict[str, str]:
-        """Return the headers of a request with those that authenticate it."""
-        made = {**request.headers, "x-ms-version": _VERSION, "x-ms-date": format_datetime(request.now, usegmt=True)}
+        """Add the headers that authenticate a request."""
+        headers = {**request.headers, "x-ms-version": _VERSION, "x-ms-date": format_datetime(request.now, usegmt=True)}
         account = self._account_of(request.path, request.headers["host"])
         secret_type, secret = self._secret(account, request.headers["host"])
         if secret_type == AZURE_TOKEN:
-            made["authorization"] = f"Bearer {secret}"
+            headers["authorization"] = f"Bearer {secret}"
         elif secret_type == AZURE_KEY:
             length = str(request.body_bytes) if request.body_bytes else ""
-            signed = _signature(secret, account, request.method, request.path, request.query, made, length)
-            made["authorization"] = f"SharedKey {account}:{signed}"
-        return made
+            signed = _signature(secret, account, request.method, request.path, request.query, headers, length)
+            headers["authorization"] = f"SharedKey {account}:{signed}"
+        return headers
 
     def secret_query(self, path: str, host: str) -> str:
-        """Return the signed query of an account, where that says who asks."""
+        """Return the signed query (SAS) of an account, if it is used for authentication."""
         secret_type, secret = self._secret(self._account_of(path, host), host)
         return secret.lstrip("?") if secret_type == AZURE_SAS else ""
 
@@ -136,31 +136,31 @@ class AzureService(ObjectService):
             return "", ""
         if self.secrets is None:
             raise InvalidRequestError(
-                "Cannot use the object store: its credentials were left behind when the storage was pickled",
+                "Cannot use the object store: its credentials are not included in a pickled storage",
                 hint="Choose the storage from its properties where it is used.",
             )
-        known = self.secrets()
-        for name in (f"{AZURE_SAS}.{account}", *(key for key in known if key.startswith(f"{AZURE_SAS}.{account}."))):
-            if name in known:
-                return AZURE_SAS, known[name]
+        secrets = self.secrets()
+        for name in (f"{AZURE_SAS}.{account}", *(key for key in secrets if key.startswith(f"{AZURE_SAS}.{account}."))):
+            if name in secrets:
+                return AZURE_SAS, secrets[name]
         for secret_type, names in (
             (AZURE_SAS, (AZURE_SAS,)),
             (AZURE_TOKEN, (AZURE_TOKEN,)),
             (AZURE_KEY, AZURE_KEY_NAMES),
         ):
-            found = first_of(known, names)
-            if found is None:
+            secret = first_of(secrets, names)
+            if secret is None:
                 continue
-            # A token of Entra's may be valid for several accounts; a key and a signature belong to one.
+            # An Entra token may be valid for several accounts; a key or a signature belongs to one.
             if secret_type != AZURE_TOKEN and self.are_users and not self.hosts.owns(account, host):
                 raise InvalidRequestError(
                     f"Cannot use the account {account!r}: your {secret_type} belongs to "
                     f"{', '.join(sorted(self.hosts.accounts))}",
                     hint=f"Set {AZURE_SAS}.{account} for this account.",
                 )
-            return secret_type, found
+            return secret_type, secret
         raise InvalidRequestError(
-            f"Cannot use the account {account!r}: there are no credentials for it",
+            f"Cannot use the account {account!r}: it has no credentials",
             hint=f"Set {AZURE_KEY}, {AZURE_SAS} (or {AZURE_SAS}.{account}), {AZURE_TOKEN}, or {AZURE_ANONYMOUS}.",
         )
 
@@ -169,14 +169,14 @@ class AzureService(ObjectService):
         return replace(self, secrets=None)
 
     def write_headers(self) -> Mapping[str, str]:
-        """Return what a blob that is written by one request must say."""
+        """Return the headers that a blob written by one request needs."""
         return {"x-ms-blob-type": "BlockBlob"}
 
     def _secrets(self) -> tuple[str, ...]:
         if self.secrets is None:
             return ()
-        found = tuple(self.secrets().values())
-        return (*found, *(value for text in found for name, value in parse_qsl(text) if name == "sig"))
+        secrets = tuple(self.secrets().values())
+        return (*secrets, *(value for text in secrets for name, value in parse_qsl(text) if name == "sig"))
 
 
 def azure_service(
@@ -185,48 +185,50 @@ def azure_service(
     *,
     hosts: AzureHosts = AzureHosts(),  # noqa: B008 - a frozen value
 ) -> AzureService:
-    """Return the accounts that properties describe; a caller's own source of credentials goes before theirs."""
+    """Return the Azure service configured by properties; a credential source passed by the caller takes precedence."""
     account = first_of(properties, AZURE_ACCOUNT_NAMES)
     if account is not None and not AZURE_ACCOUNT_PATTERN.fullmatch(account):
-        raise InvalidPropertyError(f"Cannot use the account {account!r}: it is not an account's name")
+        raise InvalidPropertyError(f"Cannot use the account {account!r}: it is not an account name")
     endpoint = parse_endpoint(AZURE_ENDPOINT, properties[AZURE_ENDPOINT]) if AZURE_ENDPOINT in properties else None
-    own = {name: value for name, value in properties.items() if is_azure_secret(name)}
-    for name, value in own.items():
+    credentials = {name: value for name, value in properties.items() if is_azure_secret(name)}
+    for name, value in credentials.items():
         if not value.isascii() or not value.isprintable() or value == "" or " " in value:
-            raise InvalidPropertyError(f"Cannot use {name}: it is empty or has odd characters")
+            raise InvalidPropertyError(f"Cannot use {name}: it is empty or contains invalid characters")
     is_anonymous = is_true(properties, AZURE_ANONYMOUS)
-    if not own and secrets is None and not is_anonymous:
+    if not credentials and secrets is None and not is_anonymous:
         raise InvalidRequestError(
-            "Cannot use Azure's store: there are no credentials",
+            "Cannot use Azure's store: no credentials are configured",
             hint=f"Set {AZURE_KEY}, {AZURE_SAS}, {AZURE_TOKEN}, or {AZURE_ANONYMOUS} for a public container.",
         )
-    return AzureService(account, endpoint, is_anonymous, secrets or (lambda: own), hosts, secrets is None)
+    return AzureService(account, endpoint, is_anonymous, secrets or (lambda: credentials), hosts, secrets is None)
 
 
 def is_azure_secret(name: str) -> bool:
-    """Return whether a property says who asks for blobs."""
+    """Return whether a property holds a credential for Azure."""
     return name in (AZURE_SAS, AZURE_TOKEN, *AZURE_KEY_NAMES) or name.startswith(f"{AZURE_SAS}.")
 
 
 def _signature(
     key: str, account: str, method: str, path: str, query: str, headers: Mapping[str, str], length: str
 ) -> str:
-    """Return the signature of a request by an account's key."""
+    """Sign a request with an account's key."""
     values = {**headers, "content-length": length, "date": ""}
-    own = "".join(f"{name}:{headers[name].strip()}\n" for name in sorted(headers) if name.startswith("x-ms-"))
+    canonical_headers = "".join(
+        f"{name}:{headers[name].strip()}\n" for name in sorted(headers) if name.startswith("x-ms-")
+    )
     resource = f"/{account}{path}"
     for name, value in sorted(parse_qsl(query, keep_blank_values=True)):
         resource += f"\n{name.lower()}:{value}"
-    text = "\n".join([method, *(values.get(name, "") for name in _SIGNED)]) + f"\n{own}{resource}"
+    text = "\n".join([method, *(values.get(name, "") for name in _SIGNED)]) + f"\n{canonical_headers}{resource}"
     try:
         secret = base64.b64decode(key, validate=True)
     except ValueError as error:
-        raise InvalidPropertyError(f"Cannot use {AZURE_KEY}: it is not in base64") from error
+        raise InvalidPropertyError(f"Cannot use {AZURE_KEY}: it is not base64") from error
     return base64.b64encode(hmac.new(secret, text.encode(), hashlib.sha256).digest()).decode()
 
 
 class AzureRequests(ObjectRequests):
-    """Requests to Azure, whose listings are its own."""
+    """Requests to Azure, which has its own listing format."""
 
     __slots__ = ()
 
@@ -240,26 +242,26 @@ class AzureRequests(ObjectRequests):
         try:
             root = parse_xml(body)
             if root.tag != "EnumerationResults":
-                raise unreadable(location, "the answer is not a listing")
+                raise unreadable(location, "the response is not a listing")
             blobs = next(iter(children(root, "Blobs")), ET.Element("Blobs"))
             objects = [
                 (_name(child), int(child_text(element, "Content-Length")), _time_ms(element))
                 for child in children(blobs, "Blob")
                 for element in children(child, "Properties")[:1]
-                # An account with folders of its own lists them too.
+                # An account with hierarchical folders lists them too.
                 if child_text(element, "ResourceType") != "directory"
             ]
             prefixes = [_name(child) for child in children(blobs, "BlobPrefix")]
         except (ET.ParseError, ValueError, OverflowError, TypeError) as error:
-            raise unreadable(location, "the answer is not a listing") from error
+            raise unreadable(location, "the response is not a listing") from error
         following = child_text(root, "NextMarker")
         return Listed(objects, prefixes), None if following == "" else following
 
 
 def _name(element: ET.Element) -> str:
-    named = children(element, "Name")[0]
-    text = named.text or ""
-    return unquote(text, errors="strict") if named.get("Encoded", "").lower() == "true" else text
+    name_element = children(element, "Name")[0]
+    text = name_element.text or ""
+    return unquote(text, errors="strict") if name_element.get("Encoded", "").lower() == "true" else text
 
 
 def _time_ms(element: ET.Element) -> int:
@@ -267,9 +269,9 @@ def _time_ms(element: ET.Element) -> int:
 
 
 class BlocksNewFile(PartedNewFile):
-    """A new blob that is sent in blocks: they wait without being seen until a list of them is sent.
+    """A new blob that is sent in blocks, which are invisible until a list of them is sent.
 
-    Blocks that no list names are removed by the store after a week.
+    The store removes unlisted blocks after a week.
     """
 
     __slots__ = ()
@@ -288,21 +290,21 @@ class BlocksNewFile(PartedNewFile):
 
     def _send_complete(self, condition: Mapping[str, str]) -> Outcome:
         listed = "".join(f"<Latest>{etag}</Latest>" for etag in self._etags)
-        kept = {name: value for name, value in self._headers.items() if name != "x-ms-blob-type"}
+        headers = {name: value for name, value in self._headers.items() if name != "x-ms-blob-type"}
         return self._requests.send(
             "PUT",
             self._place,
             query=(("comp", "blocklist"),),
-            headers={**kept, **condition},
+            headers={**headers, **condition},
             body=f"<?xml version='1.0' encoding='utf-8'?><BlockList>{listed}</BlockList>".encode(),
         )
 
     def _abort(self, upload: str) -> None:
-        """Leave the blocks: the store removes what no list names."""
+        """Do nothing: the store removes unlisted blocks."""
 
 
 class AzureStorage(ObjectStorage):
-    """The containers of Azure's accounts."""
+    """The containers of Azure accounts."""
 
     __slots__ = ()
 

@@ -1,19 +1,20 @@
-"""Which storage keeps a location, by its scheme. A table may have files under several: each call goes where it belongs.
+"""Chooses the storage of a location by its scheme. A table may have files under several schemes.
 
     /path, file:            this machine's files
-    memory:                 this process's memory, where the caller brought one
-    s3:, s3a:, s3n:         Amazon S3 and stores that speak its protocol
+    memory:                 this process's memory, if the caller passes one
+    s3:, s3a:, s3n:         Amazon S3 and compatible stores
     gs:, gcs:               Google Cloud Storage
-    abfss:, abfs:, az:, …   Azure's
+    abfss:, abfs:, az:, …   Azure
     hdfs:, webhdfs:, …      HDFS, over HTTP
 
-A store is loaded and set up when the first location asks for it: nobody needs credentials, nor waits for modules, for
-what they do not use.
+A store is loaded and set up when a location first needs it, so that nobody needs credentials or waits for imports of
+unused stores.
 
-Metadata may name files anywhere, and whoever writes it chooses what a reader opens. `read.roots` draws a fence: what is
-not inside one of these folders, links followed, is neither read nor written. Spark has file systems of its own for many
-schemes, `http:` among them: `check_readable` holds what it is given to the same fence, and to the schemes above with
-those that `read.schemes` names.
+Metadata may name files anywhere, so its author chooses what a reader opens. `read.roots` restricts this: files outside
+these folders, with links resolved, are neither read nor written. Spark has its own file systems for many schemes,
+including `http:`: `check_readable` applies the same restriction to the locations passed to Spark, and limits them to
+the
+schemes above and those of `read.schemes`.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ READ_SCHEMES: Final = "read.schemes"
 DELETE_ROOTS: Final = "delete.roots"
 
 KNOWN_PROPERTIES: Final = PROPERTIES | HDFS_PROPERTIES | {READ_ROOTS, READ_SCHEMES, DELETE_ROOTS, CREDENTIAL_ENDPOINTS}
-"""Every property that says where files are kept and how they are reached."""
+"""All properties that configure where files are and how they are accessed."""
 
 
 class SchemeStorage(Storage):
-    """Several storages as one; each location is kept by the storage of its scheme."""
+    """Several storages as one; each location is handled by the storage of its scheme."""
 
     __slots__ = ("_makers", "_roots", "_schemes", "_storages", "_stores")
 
@@ -59,10 +60,10 @@ class SchemeStorage(Storage):
         schemes: tuple[str, ...] = (),
         stores: Stores | None = None,
     ) -> None:
-        """Take storages by scheme, and for further schemes functions that make theirs when it is first needed.
+        """Take storages by scheme, and factories for further schemes, called at first use.
 
-        Where there are `roots`, only what is inside one of them can be used. `schemes` are further ones that others may
-        read, who have storages of their own. `stores` is what it was set up from; that stays in this process.
+        With `roots`, only files inside them can be used. `schemes` are further ones that readers with their own
+        storages, such as Spark, may use. `stores` is the configuration, which stays in this process.
         """
         self._storages = dict(storages)
         self._makers = dict(makers or {})
@@ -74,30 +75,30 @@ class SchemeStorage(Storage):
         return f"SchemeStorage({', '.join(sorted({*self._storages, *self._makers}))})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Take along what can travel: not this process's memory, and of object stores not their credentials."""
+        """Pickle without this process's memory and without credentials of object stores."""
         refused: dict[str, FrazilError] = {}
         for scheme in self._makers:
             try:
-                self._made(scheme)
+                self._make(scheme)
             except FrazilError as error:
                 refused[scheme] = error
-        kept = {scheme: storage for scheme, storage in self._storages.items() if scheme != MEMORY_SCHEME}
-        return _rebuild, (kept, refused, self._roots, self._schemes)
+        portable = {scheme: storage for scheme, storage in self._storages.items() if scheme != MEMORY_SCHEME}
+        return _rebuild, (portable, refused, self._roots, self._schemes)
 
     def storage_of(self, location: str) -> Storage:
-        """Return the storage that keeps a location."""
+        """Return the storage of a location."""
         scheme = scheme_of(location) or FILE_SCHEME
-        found = self._storages.get(scheme)
-        if found is None and scheme in self._makers:
-            found = self._made(scheme)
-        if found is None:
+        storage = self._storages.get(scheme)
+        if storage is None and scheme in self._makers:
+            storage = self._make(scheme)
+        if storage is None:
             raise _no_storage(scheme)
         if self._roots is not None:
-            self._check_inside(found, location, self._roots)
-        return found
+            self._check_inside(storage, location, self._roots)
+        return storage
 
     def check_readable(self, locations: Sequence[str]) -> None:
-        """Refuse locations that somebody who reads them past this storage may not be given; a folder is asked once."""
+        """Refuse locations that a reader bypassing this storage may not use; each folder is checked once."""
         folders: dict[str, str] = {}
         for location in locations:
             folders.setdefault(location.rpartition("/")[0], location)
@@ -105,7 +106,7 @@ class SchemeStorage(Storage):
             scheme = scheme_of(location) or FILE_SCHEME
             if scheme not in self._schemes:
                 self.check_host(location)
-                # Spark may have credentials of its own; here none are needed.
+                # Spark may have its own credentials; none are needed here.
                 if self._roots is not None or store_of(location) is None:
                     self.storage_of(location)
             elif self._roots is not None and not any(is_within(location, root) for root in self._roots):
@@ -120,63 +121,63 @@ class SchemeStorage(Storage):
         roots = [
             storage.resolve_folder(root) for root in self._roots if (scheme_of(root) or FILE_SCHEME) == FILE_SCHEME
         ]
-        known: dict[str, bool] = {}
+        is_inside: dict[str, bool] = {}
         for location, really in zip(local, storage.resolve_files(local), strict=True):
             folder = really.rpartition("/")[0]
-            if folder not in known:
-                known[folder] = any(is_within(folder, root) for root in roots)
-            if not known[folder]:
+            if folder not in is_inside:
+                is_inside[folder] = any(is_within(folder, root) for root in roots)
+            if not is_inside[folder]:
                 raise _outside(location, self._roots)
 
     def check_host(self, location: str) -> None:
-        """Refuse a location at a host that only metadata names."""
+        """Refuse a location on a host that only metadata names."""
         self._stores.check_location(location)
 
     @property
     def is_fenced(self) -> bool:
-        """Whether only what is inside some folders can be used."""
+        """Whether only files inside certain folders can be used."""
         return self._roots is not None
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """The folders that can be used; none if all can."""
+        """The folders that can be used; empty if unrestricted."""
         return self._roots or ()
 
     def _check_inside(self, storage: Storage, location: str, roots: tuple[str, ...]) -> None:
-        own = [root for root in roots if is_within(location, root)]
-        if own:
-            # Only now is it certain that the storage is the roots' own, and may be asked about links.
+        enclosing = [root for root in roots if is_within(location, root)]
+        if enclosing:
+            # Only now is the storage known to serve the roots, so that it may be asked to resolve links.
             really = storage.resolve_folder(location)
-            if any(is_within(really, storage.resolve_folder(folder)) for folder in own):
+            if any(is_within(really, storage.resolve_folder(folder)) for folder in enclosing):
                 return
         raise _outside(location, roots)
 
     @property
     def stores(self) -> Stores:
-        """How object stores are reached, with credentials; they stay in this process."""
+        """How object stores are reached, with credentials; cannot be pickled."""
         return self._stores
 
     def reach(self, location: str) -> StoreAccount | None:
-        """Return how others, such as Spark, reach a location, if that is special to it; else None."""
+        """Return how other readers, such as Spark, reach a location if it needs special access; else None."""
         store = store_of(location)
         account = None if store is None else self._stores.account(store)
-        # What a service names counts for its own tables alone.
+        # The settings of a service apply only to its own tables.
         return account if account is not None and account.is_strange else None
 
-    def _made(self, scheme: str) -> Storage:
+    def _make(self, scheme: str) -> Storage:
         make = self._makers[scheme]
-        # Schemes that share a maker share a storage, and with it its connections.
+        # Schemes with the same factory share a storage and its connections.
         for other, maker in self._makers.items():
             if maker is make and other in self._storages:
                 return self._storages.setdefault(scheme, self._storages[other])
         return self._storages.setdefault(scheme, make())
 
     def read(self, path: str, *, max_bytes: int = MAX_READ_BYTES) -> bytes:
-        """Return a whole file; refuse one that is larger than `max_bytes`."""
+        """Return the content of a file; refuse one larger than `max_bytes`."""
         return self.storage_of(path).read(path, max_bytes=max_bytes)
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        """Return `length` bytes from `offset`; a file that ends before is an error."""
+        """Return `length` bytes from `offset`; fail if the file ends before."""
         return self.storage_of(path).read_range(path, offset, length)
 
     def size(self, path: str) -> int:
@@ -184,70 +185,70 @@ class SchemeStorage(Storage):
         return self.storage_of(path).size(path)
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a file; an error where that cannot be told."""
+        """Return whether a file exists; fail if that cannot be determined."""
         return self.storage_of(path).exists(path)
 
     def create(self, path: str, data: bytes) -> None:
-        """Write a new file under a name that no other writer uses; refuse a name that is seen to be taken."""
+        """Write a new file under a name that no other writer uses; fail if the name is found to be taken."""
         self.storage_of(path).create(path, data)
 
     def open_new(self, path: str) -> NewFile:
-        """Begin a new file where it will be kept."""
+        """Open a new file in its storage."""
         return self.storage_of(path).open_new(path)
 
     def create_exclusive(self, path: str, data: bytes) -> None:
-        """Write a new file, or raise FileAlreadyExistsError; of all who try one name, one succeeds at most."""
+        """Write a new file, or raise FileAlreadyExistsError; at most one concurrent caller succeeds."""
         self.storage_of(path).create_exclusive(path, data)
 
     def replace(self, path: str, data: bytes) -> None:
-        """Write a file over another of its name, if there is one; readers see either. The last writer wins."""
+        """Write a file, replacing any existing one atomically. The last writer wins."""
         self.storage_of(path).replace(path, data)
 
     def list(self, folder: str) -> Iterator[StoredFile]:
-        """Yield the files below a folder at any depth, in no promised order; of a folder that is not there, none."""
+        """Yield the files below a folder at any depth, in no particular order; nothing if it does not exist."""
         return self.storage_of(folder).list(folder)
 
     def list_children(self, folder: str) -> Children:
-        """Return the names of the files and folders directly inside a folder; of one that is not there, none."""
+        """Return the names of the files and folders directly inside a folder; none if it does not exist."""
         return self.storage_of(folder).list_children(folder)
 
     def create_folder(self, folder: str) -> None:
-        """Make an empty folder, or raise FileAlreadyExistsError; of all who try one name, one succeeds at most."""
+        """Create an empty folder, or raise FileAlreadyExistsError; at most one concurrent caller succeeds."""
         self.storage_of(folder).create_folder(folder)
 
     def delete_folder(self, folder: str, *, within: Sequence[str] | None = None) -> None:
-        """Remove an empty folder; one that is not there is no error, one that is not empty is."""
+        """Remove an empty folder; ignore a missing one, refuse one that is not empty."""
         self.storage_of(folder).delete_folder(folder, within=within)
 
     def delete(self, path: str, *, within: Sequence[str] | None = None) -> None:
-        """Delete a file; one that is not there is no error, so that a clean-up may be repeated."""
+        """Delete a file; ignore a missing one, so that a clean-up may be repeated."""
         self.storage_of(path).delete(path, within=within)
 
     def delete_many(self, paths: Iterable[str], *, within: Sequence[str] | None = None) -> dict[str, StorageError]:
-        """Delete files, all that can be; return why the others could not, by path."""
+        """Delete as many files as possible; return the errors of the others by path."""
         groups: dict[int, tuple[Storage, list[str]]] = {}
         for path in paths:
             storage = self.storage_of(path)
             groups.setdefault(id(storage), (storage, []))[1].append(path)
         failed: dict[str, StorageError] = {}
-        for storage, own in groups.values():
-            failed |= storage.delete_many(own, within=within)
+        for storage, members in groups.values():
+            failed |= storage.delete_many(members, within=within)
         return failed
 
     def resolve_folder(self, folder: str) -> str:
-        """Return where a folder really is, its links followed; the same folder where there are no links."""
+        """Return a folder with links resolved; unchanged in a storage without links."""
         return self.storage_of(folder).resolve_folder(folder)
 
     def resolve_files(self, paths: Sequence[str]) -> Sequence[str]:
-        """Return where files really are, links followed, many at a time; the same paths where there are no links."""
+        """Return files with links resolved; unchanged in a storage without links."""
         groups: dict[int, tuple[Storage, list[str]]] = {}
         for path in dict.fromkeys(paths):
             storage = self.storage_of(path)
             groups.setdefault(id(storage), (storage, []))[1].append(path)
-        found: dict[str, str] = {}
-        for storage, own in groups.values():
-            found |= zip(own, storage.resolve_files(own), strict=True)
-        return [found[path] for path in paths]
+        resolved: dict[str, str] = {}
+        for storage, members in groups.values():
+            resolved |= zip(members, storage.resolve_files(members), strict=True)
+        return [resolved[path] for path in paths]
 
 
 def choose_storage(
@@ -259,21 +260,21 @@ def choose_storage(
     stores: Stores | None = None,
     more_roots: Sequence[str] | None = None,
 ) -> SchemeStorage:
-    """Return a storage for every scheme that is built, set up from a catalog's properties.
+    """Return a storage for all supported schemes, configured by a catalog's properties.
 
-    `stores` says how object stores are reached; by default it follows from the properties. If `read.roots` restricts
-    what may be used, the warehouse is one of the roots. `more_roots` restricts it as well: to the warehouse, those
-    folders, and the ones of `read.roots` and `delete.roots`.
+    `stores` is the access to object stores; by default it follows from the properties. If `read.roots` restricts what
+    may be used, the warehouse is one of the roots. `more_roots` restricts it as well: to the warehouse, those folders,
+    and those of `read.roots` and `delete.roots`.
     """
-    own = dict(properties or {})
-    roots = _roots(own, warehouse)
+    settings = dict(properties or {})
+    roots = _roots(settings, warehouse)
     if more_roots is not None:
         first = () if warehouse is None else (strip_slashes(warehouse),)
         roots = tuple(
-            dict.fromkeys((*first, *(roots or ()), *delete_roots(own), *whole_folders("the root", more_roots)))
+            dict.fromkeys((*first, *(roots or ()), *delete_roots(settings), *whole_folders("the root", more_roots)))
         )
-    places = (*(roots or ()), *delete_roots(own), *(() if warehouse is None else (warehouse,)))
-    known = Stores(own, places=places) if stores is None else stores
+    places = (*(roots or ()), *delete_roots(settings), *(() if warehouse is None else (warehouse,)))
+    accounts = Stores(settings, places=places) if stores is None else stores
     bounds = None if roots is None else _local_roots(roots)
     storages: dict[str, Storage] = {FILE_SCHEME: LocalStorage(durable=durable, roots=bounds)}
     if memory is not None:
@@ -282,73 +283,75 @@ def choose_storage(
     def make_s3() -> Storage:
         from frazil.storage.object_stores import open_s3
 
-        return open_s3(known.account(S3))
+        return open_s3(accounts.account(S3))
 
     def make_gcs() -> Storage:
         from frazil.storage.object_stores import open_gcs
 
-        return open_gcs(known.account(GCS))
+        return open_gcs(accounts.account(GCS))
 
     def make_azure() -> Storage:
         from frazil.storage.object_stores import open_azure
 
-        return open_azure(known.account(AZURE))
+        return open_azure(accounts.account(AZURE))
 
     def make_hdfs() -> Storage:
         from frazil.storage.object_stores import open_hdfs
 
-        return open_hdfs(own, places)
+        return open_hdfs(settings, places)
 
     makers = dict.fromkeys(S3_SCHEMES, make_s3) | dict.fromkeys(GCS_SCHEMES, make_gcs)
     makers |= dict.fromkeys(AZURE_SCHEMES, make_azure) | dict.fromkeys(HDFS_SCHEMES, make_hdfs)
-    return SchemeStorage(storages, makers=makers, roots=roots, schemes=_schemes(own), stores=known)
+    return SchemeStorage(storages, makers=makers, roots=roots, schemes=_schemes(settings), stores=accounts)
 
 
 def storage_of(storage: Storage, location: str) -> Storage:
-    """Return the storage that keeps a location, where several are held as one; else the storage itself."""
+    """Return the storage of a location within a combined storage, else the storage itself."""
     return storage.storage_of(location) if isinstance(storage, SchemeStorage) else storage
 
 
 def stores_of(storage: Storage) -> Stores:
-    """Return how the object stores of a storage are reached."""
+    """Return the access to the object stores of a storage."""
     return storage.stores if isinstance(storage, SchemeStorage) else Stores()
 
 
 def reach_of(storage: Storage, location: str) -> StoreAccount | None:
-    """Return how others, such as Spark, reach a location, if that is special to it; else None."""
+    """Return how other readers, such as Spark, reach a location if it needs special access; else None."""
     return storage.reach(location) if isinstance(storage, SchemeStorage) else None
 
 
 def is_fenced(storage: Storage) -> bool:
-    """Return whether a storage opens only what is inside some folders."""
+    """Return whether a storage opens only files inside certain folders."""
     return isinstance(storage, SchemeStorage) and storage.is_fenced
 
 
 def check_readable(storage: Storage, locations: Sequence[str]) -> None:
-    """Refuse locations that somebody who reads them past a storage, as Spark does, may not be given."""
+    """Refuse locations that a reader bypassing a storage, such as Spark, may not use."""
     if isinstance(storage, SchemeStorage):
         storage.check_readable(locations)
 
 
 def _schemes(properties: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the schemes of `read.schemes`, which commas separate."""
+    """Return the schemes of the comma-separated property `read.schemes`."""
     text = properties.get(READ_SCHEMES)
-    named = () if text is None else tuple(piece.strip().rstrip(":").lower() for piece in text.split(","))
-    for scheme in named:
+    schemes = () if text is None else tuple(piece.strip().rstrip(":").lower() for piece in text.split(","))
+    for scheme in schemes:
         if scheme_of(f"{scheme}:") != scheme:
             raise InvalidPropertyError(
-                f"Cannot use {READ_SCHEMES}: {scheme!r} is no scheme",
-                hint="Give names such as hdfs, with commas between.",
+                f"Cannot use {READ_SCHEMES}: {scheme!r} is not a scheme",
+                hint="Use names such as hdfs, separated by commas.",
             )
-    return named
+    return schemes
 
 
 def _roots(properties: Mapping[str, str], warehouse: str | None) -> tuple[str, ...] | None:
-    """Return the folders of `read.roots` with the warehouse; None where it is not set."""
-    named = _folders(properties, READ_ROOTS)
-    if named is None:
+    """Return the folders of `read.roots` and the warehouse, or None if the property is not set."""
+    folders = _folders(properties, READ_ROOTS)
+    if folders is None:
         return None
-    return tuple(dict.fromkeys(strip_slashes(root) for root in (*(() if warehouse is None else (warehouse,)), *named)))
+    return tuple(
+        dict.fromkeys(strip_slashes(root) for root in (*(() if warehouse is None else (warehouse,)), *folders))
+    )
 
 
 def _local_roots(roots: Sequence[str]) -> tuple[str, ...]:
@@ -356,29 +359,29 @@ def _local_roots(roots: Sequence[str]) -> tuple[str, ...]:
 
 
 def delete_roots(properties: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the folders in which files may be deleted, beside the warehouse: `delete.roots`, else `read.roots`."""
-    named = _folders(properties, DELETE_ROOTS)
-    return named if named is not None else _folders(properties, READ_ROOTS) or ()
+    """Return the folders in which files may be deleted besides the warehouse: `delete.roots`, else `read.roots`."""
+    folders = _folders(properties, DELETE_ROOTS)
+    return folders if folders is not None else _folders(properties, READ_ROOTS) or ()
 
 
 def _folders(properties: Mapping[str, str], name: str) -> tuple[str, ...] | None:
-    """Return the folders of a property, which commas separate; None where it is not set."""
+    """Return the folders of a comma-separated property, or None if it is not set."""
     text = properties.get(name)
     if text is None:
         return None
     return whole_folders(name, [piece.strip() for piece in text.split(",")])
 
 
-def whole_folders(name: str, named: Sequence[str]) -> tuple[str, ...]:
-    """Return folders that are given by their whole names; refuse others."""
-    for folder in named:
+def whole_folders(name: str, folders: Sequence[str]) -> tuple[str, ...]:
+    """Validate that folders are absolute paths or URIs and return them."""
+    for folder in folders:
         is_whole = scheme_of(folder) is not None or folder.startswith("/")
         if not is_whole or ((scheme_of(folder) or FILE_SCHEME) == FILE_SCHEME and parse_location(folder).path == "/"):
             raise InvalidPropertyError(
-                f"Cannot use {name}: {folder!r} is no folder by its whole name",
-                hint="Give absolute paths or URIs, with commas between them.",
+                f"Cannot use {name}: {folder!r} is not an absolute path or URI",
+                hint="Use absolute paths or URIs, separated by commas.",
             )
-    return tuple(dict.fromkeys(strip_slashes(location) for location in named))
+    return tuple(dict.fromkeys(strip_slashes(location) for location in folders))
 
 
 def _rebuild(
@@ -400,7 +403,7 @@ def _outside(location: str, roots: tuple[str, ...]) -> InvalidRequestError:
 
 
 class _Refused:
-    """Stands for a storage that could not be set up where the others came from."""
+    """Placeholder for a storage that could not be set up where the pickled storage came from."""
 
     __slots__ = ("_error",)
 
@@ -414,11 +417,11 @@ class _Refused:
 def _no_storage(scheme: str) -> InvalidRequestError | UnsupportedError:
     if scheme == MEMORY_SCHEME:
         return InvalidRequestError(
-            "Cannot use a memory: location: this process was given no memory storage",
+            "Cannot use a memory: location: this process has no memory storage",
             hint="Files in memory belong to the process and the catalog that made them.",
         )
     hint = (
         "Locations are paths, or start with file:, s3:, s3a:, s3n:, gs:, gcs:, abfss:, abfs:, wasbs:, wasb:, az: or "
         f"hdfs:; on Spark also with those of {READ_SCHEMES}."
     )
-    return UnsupportedError(f"Cannot use a {scheme}: location: there is no storage for that scheme", hint=hint)
+    return UnsupportedError(f"Cannot use a {scheme}: location: the scheme is not supported", hint=hint)

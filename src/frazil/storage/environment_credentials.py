@@ -1,8 +1,8 @@
-"""Credentials of S3 that this machine has: from variables, a profile, single sign-on, or a role of its own.
+"""S3 credentials of this machine: from environment variables, a profile, single sign-on, or the machine's role.
 
-Finding them is botocore's work, in the extra `s3`, because there are many sources and some expire. `s3.use-environment`
-leads here, and requests to a catalog service that are signed with this machine's credentials (`rest/auth.py`). They are
-not pickled: another machine finds its own.
+botocore, in the extra `s3`, finds them, since there are many sources and some expire. They are used for
+`s3.use-environment`, and to sign requests to a catalog service with this machine's credentials (`rest/auth.py`). They
+are not pickled: another machine finds its own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from frazil.storage.sign_v4 import S3Credentials
 
 
 class EnvironmentCredentials:
-    """A source of credentials that are looked for at first use, and renewed as they expire."""
+    """A source of credentials that are found at first use, and renewed as they expire."""
 
     __slots__ = ("_found",)
 
@@ -25,18 +25,18 @@ class EnvironmentCredentials:
         return EnvironmentCredentials, ()
 
     def __call__(self) -> S3Credentials:
-        """Return the credentials as they are now."""
+        """Return valid credentials."""
         botocore_session = _load_botocore()
         try:
             if self._found is None:
                 self._found = botocore_session.Session().get_credentials()
             keys = None if self._found is None else self._found.get_frozen_credentials()
         except Exception as error:
-            # Every source has errors of its own; a file's content may be in their text.
+            # Every source has its own errors; their text may contain a file's content.
             raise StorageError(f"Cannot find credentials for S3 on this machine: {type(error).__name__}") from None
         if keys is None or not keys.access_key or not keys.secret_key:
             raise StorageError(
-                "Cannot find credentials for S3 on this machine: no variable, profile or role has any",
+                "Cannot find credentials for S3 on this machine: no environment variable, profile or role provides any",
                 hint="Set s3.access-key-id and s3.secret-access-key, or set up a profile or a role.",
             )
         return S3Credentials(keys.access_key, keys.secret_key, keys.token or None)

@@ -1,10 +1,11 @@
-"""A storage that fails on purpose: the n-th call meets a fault, and every call is logged.
+"""A storage that fails on purpose: the n-th call fails as planned, and every call is logged.
 
-It wraps another storage. A test counts the calls of an operation once, then runs the operation again with each
-kind of fault at each call, and looks at what is left. Nothing here is random: one plan gives one run.
+It wraps another storage. A test counts the calls of an operation once, then runs the operation again with each type of
+fault at each call, and examines the result. Nothing is random: one plan gives one run.
 
-A crash is raised as `SimulatedCrash`, which no `except Exception` catches, and the storage is dead from then on,
-so that code meant to clean up after an error cannot act, as it could not in a process that has died.
+A crash is raised as `SimulatedCrash`, which no `except Exception` catches, and the storage is dead from then on, so
+that
+clean-up code cannot act, as it could not in a process that has died.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ WRITES = frozenset({"create", "create_exclusive", "replace", "delete", "create_f
 
 
 class FaultKind(Enum):
-    """What happens at a call."""
+    """The types of faults."""
 
     CRASH_BEFORE = "the process dies before the call"
     CRASH_AFTER = "the process dies after the call"
     TORN = "the process dies while bytes are written"
     IO_ERROR = "the call fails, and nothing is done"
     NO_SPACE = "the disk is full, and nothing is done"
-    APPLIED_BUT_ERROR = "the call is carried out, and its answer is lost"
+    APPLIED_BUT_ERROR = "the call is carried out, but its result is lost"
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault at the n-th call, from 1; where verbs are given, only calls of those are counted."""
+    """A fault at the n-th call, from 1; with verbs, only calls of those are counted."""
 
     call: int
     kind: FaultKind
@@ -49,12 +50,12 @@ class Fault:
             raise InvalidRequestError(f"Cannot plan a fault at call {self.call}: calls are counted from 1")
         unknown = (self.verbs or frozenset()) - READS - WRITES
         if unknown:
-            raise InvalidRequestError(f"Cannot plan a fault at {min(unknown)!r}: storages have no such verb")
+            raise InvalidRequestError(f"Cannot plan a fault at {min(unknown)!r}: storages have no such operation")
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call as it was made, with the fault it met."""
+    """A logged call, with its fault."""
 
     number: int
     verb: str
@@ -102,7 +103,7 @@ class FailingStorage(Storage):
         return self._run("size", path, lambda: self.inner.size(path))
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a file, or fail as planned."""
+        """Return whether a file exists, or fail as planned."""
         return self._run("exists", path, lambda: self.inner.exists(path))
 
     def create(self, path: str, data: bytes) -> None:
@@ -110,7 +111,7 @@ class FailingStorage(Storage):
         self._run("create", path, lambda: self.inner.create(path, data), data)
 
     def create_exclusive(self, path: str, data: bytes) -> None:
-        """Write a new file under a name of its own, or fail as planned."""
+        """Write a new file exclusively, or fail as planned."""
         self._run("create_exclusive", path, lambda: self.inner.create_exclusive(path, data), data)
 
     def replace(self, path: str, data: bytes) -> None:
@@ -118,7 +119,7 @@ class FailingStorage(Storage):
         self._run("replace", path, lambda: self.inner.replace(path, data), data)
 
     def list(self, folder: str) -> Iterator[StoredFile]:
-        """Yield the files below a folder, or fail as planned, at once."""
+        """Yield the files below a folder, or fail as planned at the call."""
         return iter(self._run("list", folder, lambda: tuple(self.inner.list(folder))))
 
     def list_children(self, folder: str) -> Children:
@@ -126,7 +127,7 @@ class FailingStorage(Storage):
         return self._run("list_children", folder, lambda: self.inner.list_children(folder))
 
     def create_folder(self, folder: str) -> None:
-        """Make an empty folder, or fail as planned."""
+        """Create an empty folder, or fail as planned."""
         self._run("create_folder", folder, lambda: self.inner.create_folder(folder))
 
     def delete_folder(self, folder: str, *, within: Sequence[str] | None = None) -> None:
@@ -138,11 +139,11 @@ class FailingStorage(Storage):
         self._run("delete", path, lambda: self.inner.delete(path, within=within))
 
     def resolve_folder(self, folder: str) -> str:
-        """Return where a folder really is; never fails, and is not logged."""
+        """Return a folder with links resolved; never fails and is not logged."""
         return self.inner.resolve_folder(folder)
 
     def resolve_files(self, paths: Sequence[str]) -> Sequence[str]:
-        """Return where files really are; never fails, and is not logged."""
+        """Return files with links resolved; never fails and is not logged."""
         return self.inner.resolve_files(paths)
 
     def _run(self, verb: str, path: str, act: Callable[[], T], data: bytes | None = None) -> T:
@@ -158,7 +159,7 @@ class FailingStorage(Storage):
                 act()
             raise self._crash(fault_kind, verb, path)
         if fault_kind is FaultKind.APPLIED_BUT_ERROR and verb in WRITES:
-            # Whatever the answer was, a refusal included, nobody hears it.
+            # Whatever the result, even a refusal, it does not reach the caller.
             with contextlib.suppress(FrazilError):
                 act()
             raise WriteOutcomeUnknownError(

@@ -1,13 +1,13 @@
-"""Requests to HTTP servers, and what is known when one fails. Object stores and catalog services are reached by this.
+"""HTTP requests with precise failures. Object stores and catalog services use it.
 
-A writer must know whether a request may have been carried out, so two failures are told apart: `RequestNotSent`,
-where no connection came about, and `AnswerLost`, where the request, or part of it, went out and no whole answer came
-back. An answer of any status is an answer. Nothing is sent twice here, no redirect is followed, and no proxy or
-credential is taken from the environment. A proxy that a caller names is asked for a tunnel, or, for plain HTTP, for the
-whole address.
+A writer must know whether a request may have been carried out, so two failures are distinguished: `RequestNotSent`, if
+no connection was established, and `AnswerLost`, if the request was sent at least in part and no complete response
+arrived. A response of any status is an answer. There are no retries here, redirects are not followed, and neither
+proxies nor credentials are taken from the environment. A configured proxy is used as a tunnel, or, for plain HTTP, with
+absolute URLs.
 
-Connections are kept between requests. Any number of threads may share a client; a forked process leaves its parent's
-connections alone and opens its own.
+Connections are reused. Any number of threads may share a client; a forked process leaves its parent's connections alone
+and opens its own.
 """
 
 from __future__ import annotations
@@ -30,61 +30,61 @@ from frazil.errors import InvalidRequestError
 from frazil.storage.origin import Origin, split_url
 
 MAX_BODY_BYTES: Final = 1 << 29
-"""How much of a document is read; the metadata of one table may be large."""
+"""The size limit for documents; the metadata of one table may be large."""
 MAX_ERROR_BYTES: Final = 1 << 16
-"""How much of an error's explanation is read."""
+"""The size limit for error bodies."""
 _PIECE_BYTES: Final = 1 << 18
 _SLOWEST_BYTES_PER_SECOND: Final = 50_000
-"""A body that comes slower than this for longer than the timeout is given up."""
+"""A body that arrives more slowly than this for longer than the timeout is abandoned."""
 _MAX_IDLE: Final = 32
 _MAX_RATIO: Final = 100
 _RATIO_FREE_BYTES: Final = 16 << 20
-"""A compressed document may be a hundred times as large as its transfer, or this large."""
+"""A compressed document may expand to a hundred times its transfer size, or to this size."""
 
 
 class RequestNotSent(Exception):
-    """No connection: nothing of the request can have been carried out."""
+    """No connection was established, so nothing was carried out."""
 
 
 class AnswerLost(Exception):
-    """The request may have been carried out; no whole answer came."""
+    """The request may have been carried out, but no complete response arrived."""
 
 
 class AnswerTooLarge(AnswerLost):
-    """An answer is not read, since it is larger than allowed; the request was carried out, or was not."""
+    """The response is larger than allowed and was not read; the request may have been carried out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer; names of headers are in lower case."""
+    """A response; header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes = b""
     is_read: bool = True
-    """False where the body was left unread, because its length is not one the caller allows."""
+    """False if the body was not read because its length is out of the caller's bounds."""
 
     @property
     def is_success(self) -> bool:
-        """Whether the request was carried out."""
+        """Whether the status means success."""
         return 200 <= self.status < 300
 
     @property
     def body_length(self) -> int | None:
-        """The length of the body as the server declares it."""
+        """The length of the body as declared by the server."""
         text = self.headers.get("content-length", "")
         return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A server that passes requests on; what it asks to see is not shown, and not pickled."""
+    """A proxy; its credentials are not shown and cannot be pickled."""
 
     origin: Origin
     authorization: str | None = field(default=None, repr=False)
 
     def headers(self) -> dict[str, str]:
-        """Return the headers that say to the proxy who asks."""
+        """Return the headers that authenticate the client to the proxy."""
         return {} if self.authorization is None else {"proxy-authorization": self.authorization}
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -93,23 +93,23 @@ class Proxy:
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """Whom to trust in place of the authorities that the machine trusts, and how to prove who the client is."""
+    """The CA file that replaces the machine's authorities, and the client's certificate."""
 
     ca_file: str | None = None
     certificate: str | None = None
     key: str | None = None
 
     def context(self) -> ssl.SSLContext:
-        """Return the settings of TLS connections."""
+        """Create the TLS context for connections."""
         context = ssl.create_default_context(cafile=self.ca_file)
         if self.certificate is not None:
-            # Without a password OpenSSL would ask for one on the terminal.
+            # Without a password argument OpenSSL would prompt on the terminal.
             context.load_cert_chain(self.certificate, self.key, password="")
         return context
 
 
 class HttpClient:
-    """Connections to servers. Timeouts are in seconds: for connecting, and for each wait for the server."""
+    """A pool of connections to servers. Timeouts, in seconds, apply to connecting and to each wait for the server."""
 
     __slots__ = ("_clock", "_context", "_idle", "_pid", "_tls", "connect_timeout", "proxy", "timeout")
 
@@ -124,7 +124,7 @@ class HttpClient:
     ) -> None:
         if not 0 < connect_timeout <= 3600 or not 0 < timeout <= 3600:
             raise InvalidRequestError(
-                f"Cannot use timeouts of {connect_timeout} and {timeout} seconds: they go from 0 to 3600"
+                f"Cannot use timeouts of {connect_timeout} and {timeout} seconds: they must be from 0 to 3600"
             )
         self.connect_timeout = connect_timeout
         self.timeout = timeout
@@ -146,10 +146,10 @@ class HttpClient:
         min_bytes: int = 0,
         max_bytes: int = MAX_ERROR_BYTES,
     ) -> Answer:
-        """Send one request, once, and return the answer.
+        """Send one request, without retries, and return the response.
 
-        The body of a success is left unread unless its length is from `min_bytes` to `max_bytes`; of an error's
-        body the start is read.
+        The body of a success is read only if its length is from `min_bytes` to `max_bytes`; of an error body the
+        beginning is read.
         """
         return self._send(
             origin, method, target, headers, body, lambda response: self._read_answer(response, min_bytes, max_bytes)
@@ -158,13 +158,13 @@ class HttpClient:
     def fetch(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes = b"", *, max_bytes: int = MAX_BODY_BYTES
     ) -> Answer:
-        """Send one request, once, to a URL, and return the answer with its whole body, decompressed."""
+        """Send one request to a URL, without retries, and return the response with its decompressed body."""
         origin, target = split_url(url)
         sent = {"host": origin.authority, "accept-encoding": "identity", **headers}
         return self._send(origin, method, target, sent, body, lambda response: self._read_document(response, max_bytes))
 
     def close(self) -> None:
-        """Close the connections that wait for requests."""
+        """Close the idle connections."""
         idle, self._idle = self._idle, {}
         for waiting in idle.values():
             while waiting:
@@ -191,7 +191,7 @@ class HttpClient:
         except (OSError, http.client.HTTPException, ValueError) as error:
             connection.close()
             if is_kept:
-                # The server may have closed all that were waiting; the next attempt should not meet another.
+                # The server may have closed all idle connections; the next attempt should not meet another.
                 self._idle.pop(origin, None)
             raise AnswerLost(_reason(error)) from error
         except BaseException:
@@ -204,7 +204,7 @@ class HttpClient:
         return answer
 
     def __del__(self) -> None:
-        # Half-made where the constructor refused its arguments.
+        # Only partly initialized if the constructor refused its arguments.
         if hasattr(self, "_idle"):
             self.close()
 
@@ -224,15 +224,15 @@ class HttpClient:
         connection.endheaders()
         is_cut = False
         try:
-            # In pieces, because the timeout is for a whole call.
+            # In pieces, because the timeout applies to each call.
             for start in range(0, len(body), _PIECE_BYTES):
                 connection.send(body[start : start + _PIECE_BYTES])
         except (BrokenPipeError, ConnectionResetError):
-            # A server that refuses early closes before it has read everything, and its answer may be there.
+            # A server that refuses early closes before it has read everything; its response may have arrived.
             is_cut = True
         response = connection.getresponse()
         if is_cut and response.status < 300:
-            raise http.client.HTTPException("the server answered before it had the whole request")
+            raise http.client.HTTPException("the server responded before it had received the whole request")
         if is_cut:
             response.will_close = True
         return response
@@ -241,13 +241,13 @@ class HttpClient:
         headers = {name.lower(): value for name, value in response.headers.items()}
         head = Answer(response.status, headers)
         if not head.is_success:
-            # A long explanation is cut, and what is left of it makes the connection useless.
+            # A long explanation is truncated, and the rest of it makes the connection unusable.
             return Answer(response.status, headers, self._read(response, MAX_ERROR_BYTES))
         length = response.length
         if length is None:
             if not response.chunked:
-                # Its end could not be told from a broken connection.
-                raise http.client.HTTPException("the answer does not say how long it is")
+                # Its end could not be distinguished from a broken connection.
+                raise http.client.HTTPException("the response does not declare its length")
             body = self._read(response, max_bytes + 1)
             length = len(body)
         elif min_bytes <= length <= max_bytes:
@@ -262,11 +262,11 @@ class HttpClient:
         return Answer(response.status, headers, body)
 
     def _read_document(self, response: http.client.HTTPResponse, max_bytes: int) -> Answer:
-        """Return an answer with its whole body; one that is too large is refused before it is in memory."""
+        """Read a response with its whole body; an oversized one is refused before it is in memory."""
         headers = {name.lower(): value for name, value in response.headers.items()}
         encoding = headers.get("content-encoding", "").strip().lower()
         if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
-            raise AnswerLost(f"it is encoded as {encoding[:40]!r}")
+            raise AnswerLost(f"its encoding is {encoding[:40]!r}")
         unpacker = None if encoding in ("", "identity") else zlib.decompressobj(wbits=32 + zlib.MAX_WBITS)
         length = response.length
         body = bytearray()
@@ -281,7 +281,7 @@ class HttpClient:
         if length is not None and received < length:
             raise http.client.IncompleteRead(b"", length - received)
         if unpacker is not None and received and not unpacker.eof:
-            raise AnswerLost("it ends in the middle")
+            raise AnswerLost("it is incomplete")
         response.read()
         return Answer(response.status, headers, bytes(body))
 
@@ -290,7 +290,7 @@ class HttpClient:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _pieces(self, response: http.client.HTTPResponse, max_bytes: int) -> Iterator[bytes]:
-        """Yield a body up to a length, as much as has come each time, so that a slow server is noticed."""
+        """Yield a body up to a length, in pieces as they arrive, so that a slow server is detected."""
         deadline = self._clock() + self.timeout
         received = 0
         while received < max_bytes:
@@ -300,7 +300,7 @@ class HttpClient:
             yield piece
             received += len(piece)
             if self._clock() > deadline + received / _SLOWEST_BYTES_PER_SECOND:
-                raise TimeoutError("the answer comes too slowly")
+                raise TimeoutError("the response arrives too slowly")
 
     def _connect(self, origin: Origin) -> http.client.HTTPConnection:
         nearest = origin if self.proxy is None else self.proxy.origin
@@ -320,7 +320,7 @@ class HttpClient:
             raise RequestNotSent(f"no connection to {origin}: {_reason(error)}") from error
         connection.sock.settimeout(self.timeout)
         connection.response_class = _Response
-        # A connection that was closed is never opened again behind our back.
+        # Prevents the library from silently reopening a closed connection.
         connection.auto_open = 0
         return connection
 
@@ -347,7 +347,7 @@ class HttpClient:
 
 
 class _Response(http.client.HTTPResponse):
-    """An answer whose head must be whole; the library takes headers that break off for all there are."""
+    """A response whose header must be complete; the library accepts truncated headers."""
 
     def begin(self) -> None:
         """Read the status and the headers."""
@@ -369,7 +369,7 @@ class _WholeLines:
     def readline(self, limit: int = -1) -> bytes:
         line = self._reader.readline(limit)
         if not line.endswith(b"\n") and not 0 <= limit <= len(line):
-            raise http.client.HTTPException("the answer breaks off")
+            raise http.client.HTTPException("the response is incomplete")
         return line
 
     def close(self) -> None:
@@ -377,7 +377,7 @@ class _WholeLines:
 
 
 def _is_quiet(sock: socket.socket | None) -> bool:
-    """Return whether a connection that waits is still open: anything that can be read from it is its end."""
+    """Return whether an idle connection is still open: anything readable on it means that it ended."""
     if sock is None:
         return False
     poll = select.poll()
@@ -386,20 +386,20 @@ def _is_quiet(sock: socket.socket | None) -> bool:
 
 
 def _unpacked(unpacker: Any, data: bytes) -> Iterator[bytes]:
-    """Yield what a piece unpacks to, a part at a time."""
+    """Yield the decompressed data of a piece, in parts."""
     try:
         while data:
             yield unpacker.decompress(data, _PIECE_BYTES)
             data = unpacker.unconsumed_tail
         if unpacker.unused_data:
-            raise AnswerLost("something follows its compressed text")
+            raise AnswerLost("data follows its compressed content")
     except zlib.error as error:
-        raise AnswerLost(f"it cannot be unpacked ({error})") from None
+        raise AnswerLost(f"it cannot be decompressed ({error})") from None
 
 
 def _reason(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
-        return "the server took too long"
+        return "the server timed out"
     if isinstance(error, OSError) and error.strerror is not None:
         return error.strerror
     text = str(error).strip()

@@ -1,12 +1,12 @@
-"""Where a table's files go, and how locations compare. Specification: "Paths in Metadata", "Path Construction".
+"""Locations of new files, and comparison of locations. Specification: "Paths in Metadata", "Path Construction".
 
 New files: `DataLocations` and `metadata_folder` follow the properties `write.data.path`, `write.metadata.path`
-and `write.object-storage.*`; the names of files are those of Iceberg Java, so that its tools know them.
+and `write.object-storage.*`; file names are those of Iceberg Java, so that its tools recognize them.
 
-Comparing: metadata may spell one file in several ways (`file:/x`, `file:///x`, `/x`, `s3a:`). Two questions are
-asked before files are deleted, and each errs on the side that keeps files: `is_under` is true only if nothing
-about the location is doubtful, and `location_key` is equal for all spellings that may mean one file. What may be
-deleted is decided in `catalog/owned_folders.py`.
+Comparison: metadata may spell one file in several ways (`file:/x`, `file:///x`, `/x`, `s3a:`). Two functions are used
+before files are deleted, and each errs on the side of keeping files: `is_under` is true only if the location is
+unambiguous, and `location_key` is equal for all spellings that may mean one file. Which files may be deleted is decided
+in `catalog/owned_folders.py`.
 """
 
 from __future__ import annotations
@@ -24,44 +24,44 @@ from frazil.spec.properties import check_retired, read_property
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
 _ALIASES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "wasbs": "wasb"}
-"""Schemes that clients gave to the same store."""
+"""Schemes that different clients use for the same store."""
 PLAIN: Final = r"^[a-z][a-z0-9+.\-]*://[^/%]*(/[^/%]+)+$"
 NOT_PLAIN: Final = rf"^({'|'.join(_ALIASES)}):|^file://[^/]|/\.\.?(/|$)"
-"""Locations that match the first pattern and not the second are their own keys."""
+"""A location that matches the first pattern and not the second is its own key."""
 _IS_PLAIN: Final = re.compile(PLAIN)
 _IS_NOT_PLAIN: Final = re.compile(NOT_PLAIN)
 _DOUBTFUL: Final = re.compile(r"[\x00-\x1f\x7f\\]")
 _MAX_DECODINGS: Final = 3
-"""How often percent escapes are decoded when in doubt: as often as careless readers in a row might."""
+"""The maximum number of percent-decoding rounds, as several careless readers in a row might apply."""
 _HASH_BITS: Final = 20
 _METADATA_FILE: Final = re.compile(r"v?([0-9]{1,18})(-[^/]*)?(\.gz)?\.metadata\.json(\.gz)?", re.ASCII)
 
 
 def scheme_of(location: str) -> str | None:
     """Return the scheme of a URI in lower case, or None for a path."""
-    found = _SCHEME.match(location)
-    return None if found is None else found.group(1).lower()
+    match = _SCHEME.match(location)
+    return None if match is None else match.group(1).lower()
 
 
 def strip_slashes(location: str) -> str:
-    """Return a location without slashes at its end; those after a scheme stay."""
+    """Return a location without trailing slashes; those after a scheme stay."""
     while location.endswith("/") and not location.endswith("://"):
         location = location[:-1]
     return location
 
 
 def join_location(base: str, below: str) -> str:
-    """Return a location below another; one that stands on its own is returned as it is."""
+    """Join a base location and a relative one; an absolute location is returned unchanged."""
     if scheme_of(below) is not None or below.startswith("/"):
         return below
     return f"{strip_slashes(base)}/{below}"
 
 
-# Where new files go
+# Locations of new files
 
 
 def data_folder(table_location: str, properties: Mapping[str, str]) -> str:
-    """Return the folder of new data files."""
+    """Return the folder for new data files."""
     chosen = read_property(properties, known.WRITE_DATA_LOCATION)
     if chosen is None:
         check_retired(properties)
@@ -70,13 +70,13 @@ def data_folder(table_location: str, properties: Mapping[str, str]) -> str:
 
 
 def metadata_folder(table_location: str, properties: Mapping[str, str]) -> str:
-    """Return the folder of new metadata files: table metadata, manifest lists, manifests, statistics."""
+    """Return the folder for new metadata files: table metadata, manifest lists, manifests, statistics."""
     chosen = read_property(properties, known.WRITE_METADATA_LOCATION)
     return strip_slashes(join_location(_checked(table_location), "metadata" if chosen is None else chosen))
 
 
 def table_folders(table_location: str, properties: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the folders that hold a table's files, to be cleaned up in; none lies in another."""
+    """Return the distinct folders of a table's files, for clean-up; none is inside another."""
     folders = (
         strip_slashes(_checked(table_location)),
         data_folder(table_location, properties),
@@ -88,16 +88,16 @@ def table_folders(table_location: str, properties: Mapping[str, str]) -> tuple[s
 
 @dataclass(frozen=True, slots=True)
 class DataLocations:
-    """Names locations for new data files; made by `data_locations`."""
+    """Generates locations for new data files; created by `data_locations`."""
 
     folder: str
     is_hashed: bool = False
     has_partition_paths: bool = True
     context: str | None = None
-    """The table's namespace and name, put into hashed paths where the folder is not the table's own."""
+    """The table's namespace and name, added to hashed paths if the folder is shared by tables."""
 
     def new_data_location(self, file_name: str, partition_path: str | None = None) -> str:
-        """Return the location of a new data file, with its partition's path where the layout has it."""
+        """Return the location of a new data file, with its partition's path if the layout includes it."""
         name = file_name
         if partition_path not in (None, "") and (self.has_partition_paths or not self.is_hashed):
             name = f"{partition_path}/{file_name}"
@@ -112,11 +112,11 @@ class DataLocations:
 
 
 def data_locations(table_location: str, properties: Mapping[str, str]) -> DataLocations:
-    """Return how the table names its data files."""
+    """Return the naming scheme for the table's data files."""
     provider = read_property(properties, known.LOCATION_PROVIDER_IMPL)
     if provider is not None:
         raise UnsupportedError(
-            f"Cannot write data files: {known.LOCATION_PROVIDER_IMPL} names the Java class {provider}",
+            f"Cannot write data files: {known.LOCATION_PROVIDER_IMPL} is set to the Java class {provider}",
             hint=f"Remove the property {known.LOCATION_PROVIDER_IMPL}.",
         )
     folder = data_folder(table_location, properties)
@@ -131,20 +131,20 @@ def data_locations(table_location: str, properties: Mapping[str, str]) -> DataLo
 def data_file_name(
     *, partition_id: int, task_id: int, operation_id: str, file_count: int, extension: str, suffix: str | None = None
 ) -> str:
-    """Return the name of a data or delete file; the operation's id makes it unique, the rest tell who wrote it."""
+    """Return the name of a data or delete file; the operation ID makes it unique, the rest identifies the writer."""
     tail = "" if suffix is None else f"-{suffix}"
     return f"{partition_id:05d}-{task_id}-{operation_id}-{file_count:05d}{tail}.{extension}"
 
 
 def metadata_file_name(version: int, unique_id: str, *, is_gzip: bool = False) -> str:
-    """Return the name of a metadata file of a catalog that keeps the pointer elsewhere."""
+    """Return the name of a metadata file in a pointer catalog."""
     return f"{version:05d}-{unique_id}{'.gz' if is_gzip else ''}.metadata.json"
 
 
 def find_metadata_version(location: str) -> int | None:
-    """Return the version in a metadata file's name, or None where the name has none."""
-    found = _METADATA_FILE.fullmatch(location.rpartition("/")[2])
-    return None if found is None else int(found.group(1))
+    """Return the version in a metadata file's name, or None if there is none."""
+    match = _METADATA_FILE.fullmatch(location.rpartition("/")[2])
+    return None if match is None else int(match.group(1))
 
 
 def manifest_list_name(snapshot_id: int, attempt: int, commit_id: str) -> str:
@@ -157,12 +157,12 @@ def manifest_name(commit_id: str, count: int) -> str:
     return f"{commit_id}-m{count}.avro"
 
 
-# How locations compare
+# Comparison of locations
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """The parts of a location, spelt one way: scheme and aliases settled, the path with its leading slash."""
+    """The parts of a location in canonical form: scheme and aliases resolved, the path with its leading slash."""
 
     scheme: str
     authority: str
@@ -173,7 +173,7 @@ class Location:
 
 
 def parse_location(location: str) -> Location:
-    """Return the parts of an absolute URI, or of an absolute path, which is a file of this machine."""
+    """Parse an absolute URI, or an absolute path, which is a local file."""
     scheme = scheme_of(location)
     if scheme is None:
         if not location.startswith("/"):
@@ -191,10 +191,10 @@ def parse_location(location: str) -> Location:
 
 
 def location_key(location: str) -> str:
-    """Return a key that is the same for all spellings that may mean one file.
+    """Return a key that is equal for all spellings that may mean one file.
 
-    For telling which files are in use: it takes too many for the same rather than too few. Escapes are
-    decoded, `.` and `..` resolved, repeated slashes joined, though some stores keep such names apart.
+    It serves to tell which files are in use, and treats too many locations as equal rather than too few. Escapes are
+    decoded, `.` and `..` resolved, repeated slashes joined, although some stores distinguish such names.
     """
     if _IS_PLAIN.fullmatch(location) and not _IS_NOT_PLAIN.search(location):
         return location
@@ -206,11 +206,12 @@ def location_key(location: str) -> str:
 
 
 def is_under(location: str, folder: str) -> bool:
-    """Return whether a location is inside a folder, beyond doubt; the folder itself is not.
+    """Return whether a location is unambiguously inside a folder; the folder itself is not.
 
-    No to relative paths, to `.` and `..`, to escapes that would lead outside once decoded, to control
-    characters and backslashes, and to the root of this machine's file system, which is no table's folder.
-    Links are not followed: who asks follows them first.
+    False for relative paths, `.` and `..`, escapes that would lead outside when decoded, control characters and
+    backslashes, and the root of the local file system, which is not a table's folder. Links are not resolved: the
+    caller
+    does that first.
     """
     if _DOUBTFUL.search(location) or _DOUBTFUL.search(folder):
         return False
@@ -236,7 +237,7 @@ def is_under(location: str, folder: str) -> bool:
 
 
 def is_within(location: str, folder: str) -> bool:
-    """Return whether a location is a folder or inside it, beyond doubt."""
+    """Return whether a location is unambiguously a folder or inside it."""
     if is_under(location, folder):
         return True
     is_whole = scheme_of(location) is not None or location.startswith("/")
@@ -244,7 +245,7 @@ def is_within(location: str, folder: str) -> bool:
 
 
 def may_overlap(location: str, other: str) -> bool:
-    """Return whether one location may be the other or inside it, however they are spelt."""
+    """Return whether one location may be or contain the other, however they are spelled."""
     one, two = (f"{location_key(strip_slashes(text)).rstrip('/')}/" for text in (location, other))
     return one.startswith(two) or two.startswith(one)
 
@@ -256,20 +257,20 @@ def _checked(table_location: str) -> str:
 
 
 def _without_repeats(path: str) -> str:
-    """Return a path of this machine without repeated slashes and single dots."""
+    """Return a local path without repeated slashes and single dots."""
     steps = [step for step in path.split("/") if step not in ("", ".")]
     return "/" + "/".join(steps)
 
 
 def _resolved(path: str) -> list[str]:
-    """Return the steps of a path with `.` and `..` resolved and empty ones left out."""
-    kept: list[str] = []
+    """Return the steps of a path with `.` and `..` resolved and empty steps removed."""
+    steps_kept: list[str] = []
     for step in path.split("/"):
         if step == "..":
-            del kept[-1:]
+            del steps_kept[-1:]
         elif step not in ("", "."):
-            kept.append(step)
-    return kept
+            steps_kept.append(step)
+    return steps_kept
 
 
 def _context(table_location: str) -> str:

@@ -1,6 +1,6 @@
-"""Files in this process's memory: a whole storage, for tests, for trying things, and for tables that need not last.
+"""A complete storage in this process's memory, for tests, experiments, and tables that need not last.
 
-Locations are keys, taken as they are, of any scheme. The clock is the caller's, so listings are repeatable.
+Locations of any scheme are literal keys. The caller may pass a clock, so that listings are reproducible.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from frazil.storage.base import (
 )
 
 
-class _Kept(NamedTuple):
+class _MemoryFile(NamedTuple):
     data: bytes
     modified_ms: int
 
@@ -38,20 +38,20 @@ class MemoryStorage(Storage):
     __slots__ = ("_files", "_folders", "_lock", "_now_ms")
 
     def __init__(self, *, now_ms: Callable[[], int] = _system_ms) -> None:
-        self._files: dict[str, _Kept] = {}
+        self._files: dict[str, _MemoryFile] = {}
         self._folders: set[str] = set()
         self._lock = threading.Lock()
         self._now_ms = now_ms
 
     def read(self, path: str, *, max_bytes: int = MAX_READ_BYTES) -> bytes:
-        """Return a whole file; refuse one that is larger than `max_bytes`."""
+        """Return the content of a file; refuse one larger than `max_bytes`."""
         data = self._find(path).data
         if len(data) > max_bytes:
             raise too_large(path, len(data), max_bytes)
         return data
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        """Return `length` bytes from `offset`; a file that ends before is an error."""
+        """Return `length` bytes from `offset`; fail if the file ends before."""
         check_range(path, offset, length)
         data = self._find(path).data
         if offset + length > len(data):
@@ -63,12 +63,12 @@ class MemoryStorage(Storage):
         return len(self._find(path).data)
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a file."""
+        """Return whether a file exists."""
         with self._lock:
             return path in self._files
 
     def create(self, path: str, data: bytes) -> None:
-        """Write a new file; refuse a name that is taken."""
+        """Write a new file; fail if the name is taken."""
         self.create_exclusive(path, data)
 
     def create_exclusive(self, path: str, data: bytes) -> None:
@@ -76,20 +76,20 @@ class MemoryStorage(Storage):
         with self._lock:
             if path in self._files:
                 raise FileAlreadyExistsError(f"Cannot create {path}: it exists", path=path)
-            self._files[path] = _Kept(bytes(data), self._now_ms())
+            self._files[path] = _MemoryFile(bytes(data), self._now_ms())
 
     def replace(self, path: str, data: bytes) -> None:
-        """Write a file over another of its name, if there is one."""
+        """Write a file, replacing any existing one."""
         with self._lock:
-            self._files[path] = _Kept(bytes(data), self._now_ms())
+            self._files[path] = _MemoryFile(bytes(data), self._now_ms())
 
     def list(self, folder: str) -> Iterator[StoredFile]:
-        """Yield the files below a folder as they are now, in the order of their names."""
+        """Yield the present files below a folder, in the order of their names."""
         prefix = folder.rstrip("/") + "/"
         with self._lock:
-            found = sorted((path, kept) for path, kept in self._files.items() if path.startswith(prefix))
-        for path, kept in found:
-            yield StoredFile(path, len(kept.data), kept.modified_ms)
+            files = sorted((path, stored) for path, stored in self._files.items() if path.startswith(prefix))
+        for path, stored in files:
+            yield StoredFile(path, len(stored.data), stored.modified_ms)
 
     def list_children(self, folder: str) -> Children:
         """Return the names of the files and folders directly inside a folder."""
@@ -103,7 +103,7 @@ class MemoryStorage(Storage):
         return Children(tuple(sorted(files)), tuple(sorted(folders)))
 
     def create_folder(self, folder: str) -> None:
-        """Make an empty folder, or raise FileAlreadyExistsError."""
+        """Create an empty folder, or raise FileAlreadyExistsError."""
         folder = folder.rstrip("/")
         with self._lock:
             if folder in self._folders or folder in self._files or self._below(f"{folder}/"):
@@ -111,7 +111,7 @@ class MemoryStorage(Storage):
             self._folders.add(folder)
 
     def delete_folder(self, folder: str, *, within: Sequence[str] | None = None) -> None:
-        """Remove an empty folder; one that is not there is no error."""
+        """Remove an empty folder; ignore a missing one."""
         folder = folder.rstrip("/")
         with self._lock:
             if self._below(f"{folder}/"):
@@ -119,17 +119,17 @@ class MemoryStorage(Storage):
             self._folders.discard(folder)
 
     def delete(self, path: str, *, within: Sequence[str] | None = None) -> None:
-        """Delete a file; one that is not there is no error."""
+        """Delete a file; ignore a missing one."""
         with self._lock:
             self._files.pop(path, None)
 
     def _below(self, prefix: str) -> tuple[str, ...]:
-        known = (*self._files, *self._folders)
-        return tuple(path for path in known if path.startswith(prefix))
+        names = (*self._files, *self._folders)
+        return tuple(path for path in names if path.startswith(prefix))
 
-    def _find(self, path: str) -> _Kept:
+    def _find(self, path: str) -> _MemoryFile:
         with self._lock:
-            kept = self._files.get(path)
-        if kept is None:
-            raise MissingFileError(f"Cannot read {path}: there is no such file", path=path)
-        return kept
+            stored = self._files.get(path)
+        if stored is None:
+            raise MissingFileError(f"Cannot read {path}: the file does not exist", path=path)
+        return stored

@@ -1,8 +1,8 @@
-"""A new file that is sent to an object store in parts while it is written, so that it need not fit memory.
+"""A new file that is sent to an object store in parts while it is written, so that it need not fit in memory.
 
-A file smaller than one part is created whole, at the end. The parts of a larger one belong to an upload, which has no
-name and is seen by no reader until it is completed; the completion is the write that may find the name taken. An upload
-that is never completed, because the process died, costs storage until the bucket's own rules remove it.
+A file smaller than one part is created whole at the end. The parts of a larger one belong to an upload, which has no
+name and is invisible to readers until it is completed; that completion is the write that may find the name taken. An
+upload that is never completed, because the process died, costs storage until the bucket's rules remove it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Complete = Callable[[bool], Outcome]
 
 
 class PartedNewFile(NewFile):
-    """A new object; `publish` is how its storage completes an upload, `create` how it writes a small file."""
+    """A new object; `publish` completes an upload in its storage, `create` writes a small file."""
 
     __slots__ = (
         "_create",
@@ -71,7 +71,7 @@ class PartedNewFile(NewFile):
             del self._rest[: self._part_bytes]
 
     def publish(self) -> None:
-        """Create the object from what was written."""
+        """Create the object from the written bytes."""
         self._check_open()
         try:
             if self._upload is None:
@@ -82,14 +82,14 @@ class PartedNewFile(NewFile):
                 self._publish_upload(self._place, self._complete)
             self._upload = None
         except WriteOutcomeUnknownError:
-            # The completion may be on its way; ending the upload could undo what a reader already sees.
+            # The completion may be under way; aborting the upload could undo what a reader already sees.
             self._upload = None
             raise
         finally:
             self.discard()
 
     def discard(self) -> None:
-        """End the upload, and with it its parts."""
+        """Abort the upload, which removes its parts."""
         self._is_open = False
         self._rest = bytearray()
         upload, self._upload = self._upload, None
@@ -104,7 +104,7 @@ class PartedNewFile(NewFile):
     def _send_part(self, data: bytes) -> None:
         if len(self._etags) == MAX_PARTS:
             raise UnsupportedError(
-                f"Cannot write {self.path}: an object has {MAX_PARTS} parts of {self._part_bytes} bytes at most",
+                f"Cannot write {self.path}: an object can have at most {MAX_PARTS} parts of {self._part_bytes} bytes",
                 path=self.path,
             )
         if self._upload is None:
@@ -119,7 +119,7 @@ class PartedNewFile(NewFile):
         return (("partNumber", str(number)), ("uploadId", self._upload or ""))
 
     def _part_tag(self, number: int, headers: Mapping[str, str]) -> str:
-        """Return what names a part when the upload is completed."""
+        """Return the identifier of a part for the completion of the upload."""
         return headers.get("etag", "")
 
     def _begin(self) -> str:
@@ -130,7 +130,7 @@ class PartedNewFile(NewFile):
             upload = child_text(parse_xml(outcome.answer.body), "UploadId")
             if upload != "":
                 return upload
-        raise StorageError(f"Cannot write {self.path}: the server does not name the upload", path=self.path)
+        raise StorageError(f"Cannot write {self.path}: the response has no upload ID", path=self.path)
 
     def _complete(self, is_conditional: bool) -> Outcome:
         is_doubtful = False
@@ -141,7 +141,7 @@ class PartedNewFile(NewFile):
                 return replace(outcome, may_have_happened=is_doubtful or outcome.may_have_happened)
             # The status was sent before the work was done, and the work failed.
             is_doubtful = True
-        return Outcome(None, True, "the server says that it failed to complete the upload")
+        return Outcome(None, True, "the server reports that it could not complete the upload")
 
     def _send_complete(self, condition: Mapping[str, str]) -> Outcome:
         parts = "".join(
@@ -160,6 +160,6 @@ class PartedNewFile(NewFile):
         self._requests.send("DELETE", self._place, query=(("uploadId", upload),))
 
     def _refused(self, outcome: Outcome) -> StorageError:
-        # Nothing has the file's name yet, so whatever happened to a part, the file was not written.
+        # The file has no name yet, so whatever happened to a part, the file was not written.
         error = self._requests.refused("write", self._place, outcome)
         return StorageError(error.message, hint=error.hint, path=self.path)

@@ -1,8 +1,8 @@
-"""A file while it is being written, piece by piece. Large files go this way, so that none has to fit memory.
+"""A file that is written in pieces. Used for large files, so that they need not fit in memory.
 
-The promises are those of `Storage.create`: the file has no name until `publish`, then it has it whole or not at all,
-and a name that is taken is refused. What was not published leaves nothing that a reader could take for a file of the
-table.
+The guarantees are those of `Storage.create`: the file has no name until `publish`, which gives it the name with its
+whole content or not at all, and a name that is taken is refused. Unpublished data leaves nothing that a reader could
+mistake for a file of the table.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from frazil.errors import InvalidRequestError
 
 
 class NewFile(ABC):
-    """A new file that takes bytes until it is published or discarded; one thread at a time writes to it."""
+    """A new file that accepts bytes until it is published or discarded; used by one thread at a time."""
 
     __slots__ = ("path", "size")
 
@@ -24,7 +24,7 @@ class NewFile(ABC):
         self.size = 0
 
     def write(self, data: bytes | memoryview) -> int:
-        """Add bytes at the end; return how many."""
+        """Append bytes; return their number."""
         count = len(data)
         self._write(data)
         self.size += count
@@ -35,11 +35,11 @@ class NewFile(ABC):
 
     @abstractmethod
     def publish(self) -> None:
-        """Give the file its name; when this returns, the file survives a crash. Refuse a name that is taken."""
+        """Give the file its name, durably; fail if the name is taken."""
 
     @abstractmethod
     def discard(self) -> None:
-        """Drop what was written; after `publish`, and a second time, this does nothing."""
+        """Drop the written data; has no effect after `publish` or when repeated."""
 
     def __enter__(self) -> NewFile:
         return self
@@ -51,7 +51,7 @@ class NewFile(ABC):
 
 
 class BufferedNewFile(NewFile):
-    """A new file for storages that take whole files only: it is kept in memory until it is published."""
+    """A new file for storages that accept only whole files: it is kept in memory until it is published."""
 
     __slots__ = ("_create", "_pieces")
 
@@ -80,5 +80,5 @@ class BufferedNewFile(NewFile):
 
 
 def closed(path: str) -> InvalidRequestError:
-    """Return the error for a new file that is used after its end."""
-    return InvalidRequestError(f"Cannot write to {path}: the file was published or discarded already", path=path)
+    """Return the error for a new file that is used after it was published or discarded."""
+    return InvalidRequestError(f"Cannot write to {path}: the file was already published or discarded", path=path)

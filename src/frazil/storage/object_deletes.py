@@ -1,7 +1,8 @@
-"""Deleting objects: one by one, or a thousand by one request where the store can.
+"""Deletes objects: one by one, or a thousand per request if the store can.
 
-An object that is not there is no error. Where a bulk request is refused, or an object of it, the objects are deleted
-one by one, which tells for each of them what is wrong.
+Missing objects are ignored. If a bulk request, or one object of it, is refused, the objects are deleted one by one,
+which
+gives each its own error.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from frazil.storage.object_requests import (
 )
 
 MAX_BULK: Final = 1000
-"""How many objects one request may delete."""
+"""The maximum number of objects in one bulk request."""
 _MAX_ANSWER_BYTES: Final = 1 << 24
 _NOT_IN_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def delete_object(requests: ObjectRequests, key: ObjectKey) -> None:
-    """Delete an object; one that is not there is no error, a bucket that is not there is."""
+    """Delete an object; ignore a missing one, fail if the bucket does not exist."""
     outcome = requests.send("DELETE", key)
     if outcome.is_success:
         return
@@ -43,7 +44,7 @@ def delete_object(requests: ObjectRequests, key: ObjectKey) -> None:
 
 
 def delete_objects(requests: ObjectRequests, places: Iterable[ObjectKey]) -> dict[str, StorageError]:
-    """Delete objects, all that can be; return why the others could not, by location."""
+    """Delete as many objects as possible; return the errors of the others by location."""
     failed: dict[str, StorageError] = {}
     batches: dict[str, list[ObjectKey]] = {}
     for key in places:
@@ -76,7 +77,7 @@ def _delete_batch(requests: ObjectRequests, places: list[ObjectKey]) -> dict[str
 def _delete_in_bulk(
     requests: ObjectRequests, places: list[ObjectKey], failed: dict[str, StorageError]
 ) -> list[ObjectKey]:
-    """Delete objects of one bucket; return those that are still to be deleted."""
+    """Delete objects of one bucket by one request; return those that remain."""
     names = "".join(f"<Object><Key>{_xml_text(key.key)}</Key></Object>" for key in places)
     body = f"<Delete><Quiet>true</Quiet>{names}</Delete>".encode()
     digest = base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
@@ -90,7 +91,7 @@ def _delete_in_bulk(
     )
     answer = outcome.answer
     if answer is None or outcome.may_have_happened:
-        # The server is gone or ill; asking a thousand times more would not help.
+        # The server is unreachable or failing; a thousand more requests would not help.
         failed |= {key.location: requests.failed_write("delete", key, outcome) for key in places}
         return []
     if not answer.is_success or not answer.is_read:
@@ -99,10 +100,10 @@ def _delete_in_bulk(
         root = parse_xml(answer.body)
     except ET.ParseError:
         return places
-    kept = {child_text(child, "Key"): child_text(child, "Code") for child in children(root, "Error")}
-    return [key for key in places if kept.get(key.key, "NoSuchKey") != "NoSuchKey"]
+    remaining = {child_text(child, "Key"): child_text(child, "Code") for child in children(root, "Error")}
+    return [key for key in places if remaining.get(key.key, "NoSuchKey") != "NoSuchKey"]
 
 
 def _xml_text(text: str) -> str:
-    # A parser would turn these into spaces or into one another.
+    # XML parsers would normalize these characters.
     return escape_xml(text, {"\t": "&#9;", "\n": "&#10;", "\r": "&#13;"})

@@ -1,4 +1,4 @@
-"""The properties that say which object store, where, and as whom, by the names other implementations gave them."""
+"""The properties that configure object stores and their credentials, with the names used by other implementations."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ ROLE_EXTERNAL_ID: Final = "client.assume-role.external-id"
 ROLE_SECONDS: Final = "client.assume-role.timeout-sec"
 ROLE_ENDPOINT: Final = "client.assume-role.endpoint"
 CREDENTIAL_ENDPOINTS: Final = "credentials.endpoints"
-"""Endpoints that a service or a location names, and that the user trusts with their own credentials."""
+"""Endpoints named by a service or a location that the user trusts with their own credentials."""
 PROXY: Final = ("s3.proxy-uri", "http-client.proxy-endpoint")
 
 ROLES: Final = frozenset({*ROLE_ARN, *ROLE_SESSION, ROLE_REGION, ROLE_EXTERNAL_ID, ROLE_SECONDS, ROLE_ENDPOINT})
-"""The user's word alone: a service does not say whom the user's credentials are shown to."""
+"""Only the user may set these: a service must not decide to whom the user's credentials are shown."""
 SECRETS: Final = frozenset(
     {
         *S3_SECRET_ACCESS_KEY,
@@ -57,7 +57,7 @@ SECRETS: Final = frozenset(
         *PROXY,
     }
 )
-"""The properties whose values let whoever reads them in."""
+"""The properties whose values grant access."""
 
 NOT_BUILT: Final = {
     "s3.signer": "signing by a server",
@@ -65,10 +65,10 @@ NOT_BUILT: Final = {
     "s3.acceleration-enabled": "transfer acceleration",
     "s3.use-arn-region-enabled": "ARNs of buckets",
 }
-"""Properties that change who asks or whom; leaving them out of account would be worse than refusing."""
+"""Properties that would change authentication or the server; ignoring them would be worse than refusing them."""
 S3_KEYS_END: Final = "s3.session-token-expires-at-ms"
 KEYS_OF: Final = "frazil.keys-of"
-"""Of credentials that a service gave: whose they are, so that later ones take their place."""
+"""The owner of vended credentials, so that later ones replace them."""
 PROPERTIES: Final = frozenset(
     {
         S3_ENDPOINT,
@@ -98,21 +98,21 @@ PROPERTIES: Final = frozenset(
         *NOT_BUILT,
     }
 )
-"""Every property that is looked at."""
+"""All supported properties."""
 
 
 def is_known(name: str) -> bool:
-    """Return whether a property is looked at; those for one account of Azure's have its name at their end."""
+    """Return whether a property is supported; those for one Azure account end with its name."""
     return name in PROPERTIES or name.startswith(f"{AZURE_SAS}.")
 
 
 def is_secret(name: str) -> bool:
-    """Return whether a property's value lets whoever reads it in."""
+    """Return whether a property's value grants access."""
     return name in SECRETS or name.startswith(f"{AZURE_SAS}.")
 
 
 def first_of(properties: Mapping[str, str], names: tuple[str, ...]) -> str | None:
-    """Return the first of several properties that is there."""
+    """Return the first of several properties that is set, or None."""
     return next((properties[name] for name in names if name in properties), None)
 
 

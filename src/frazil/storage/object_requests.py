@@ -1,8 +1,8 @@
-"""Requests to an object store: objects by bucket and key, tried again where that is safe, answers put into words.
+"""Requests to an object store: objects by bucket and key, safe retries, and error messages.
 
-A request is tried a few times with growing pauses. `Outcome` says what came of it in the end, and whether any of the
-attempts may have been carried out without our hearing of it: after a lost answer, and after an error of the server
-itself, nobody knows. Deciding what that means is the business of `object_store.py`.
+A request is attempted a few times with growing pauses. `Outcome` reports the final result, and whether any attempt may
+have been carried out unnoticed: after a lost response or a server error that is unknown. `object_store.py` decides what
+that means.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from frazil.storage.object_service import ObjectService, UnsignedRequest
 from frazil.storage.sign_v4 import escape, query_text
 
 _LATER: Final = frozenset({408, 425, 429})
-"""The server did not do it, and may do it later."""
+"""The server did not carry out the request, but may do so later."""
 _CONFLICT_CODES: Final = frozenset({"ConditionalRequestConflict", "OperationAborted"})
-"""Another request for the name was under way: nothing was done, and nothing is said about whether the name is taken."""
+"""Another request for the name was under way: nothing was done, and it is unknown whether the name is taken."""
 _NO_FILE: Final = frozenset({"NoSuchKey", "BlobNotFound"})
 NO_BUCKET: Final = frozenset({"NoSuchBucket", "ContainerNotFound"})
 _PAUSES: Final = (0.1, 0.4, 1.2)
@@ -35,7 +35,7 @@ _MAX_LIST_BYTES: Final = 1 << 24
 
 
 class ObjectKey(NamedTuple):
-    """An object's bucket and key, with the location it was asked for by."""
+    """An object's bucket and key, with the requested location."""
 
     bucket: str
     key: str
@@ -44,17 +44,17 @@ class ObjectKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a request in the end."""
+    """The final result of a request."""
 
     answer: Answer | None
-    """The last answer; None where none came."""
+    """The last response, or None if there was none."""
     may_have_happened: bool
-    """Whether an attempt other than the answered one may have been carried out."""
+    """Whether an attempt other than the one with this response may have been carried out."""
     reason: str = ""
 
     @property
     def status(self) -> int:
-        """The status of the answer, 0 where there is none."""
+        """The status of the response, or 0 if there was none."""
         return 0 if self.answer is None else self.answer.status
 
     @property
@@ -72,7 +72,7 @@ class Listed(NamedTuple):
 
 
 class ObjectRequests:
-    """Sends requests to one store. The clock, the pauses and the chance in them are the caller's."""
+    """Sends requests to one store. The caller may pass the clock, the sleep function and the random source."""
 
     __slots__ = ("_chance", "_http", "_now", "_sleep", "service")
 
@@ -102,7 +102,7 @@ class ObjectRequests:
         min_bytes: int = 0,
         max_bytes: int = MAX_ERROR_BYTES,
     ) -> Outcome:
-        """Send a request until there is an answer to go by, or enough was tried."""
+        """Send a request, with retries, until there is a usable response or the attempts are exhausted."""
         body_sha256 = hashlib.sha256(body).hexdigest()
         address = self.service.address(key.bucket)
         path = escape(self.service.path(key.bucket, key.key), is_path=True)
@@ -117,11 +117,11 @@ class ObjectRequests:
                 UnsignedRequest(method, path, query_string, plain, body_sha256, len(body), self._now())
             )
             secret = self.service.secret_query(path, plain["host"])
-            asked = target if secret == "" else f"{target}{'&' if query_string else '?'}{secret}"
+            full_target = target if secret == "" else f"{target}{'&' if query_string else '?'}{secret}"
             answer, is_lost = None, False
             try:
                 answer = self._http.send(
-                    address.origin, method, asked, signed, body, min_bytes=min_bytes, max_bytes=max_bytes
+                    address.origin, method, full_target, signed, body, min_bytes=min_bytes, max_bytes=max_bytes
                 )
             except RequestNotSent as error:
                 reason = str(error)
@@ -139,11 +139,11 @@ class ObjectRequests:
         return Outcome(answer, is_doubtful, reason)
 
     def explain(self, answer: Answer) -> str:
-        """Return what the server says is wrong, in one line and without secrets."""
+        """Return the server's error message, in one line and without secrets."""
         code, message = error_of(answer)
-        said = " ".join(message.split()) if message else f"the server answers {answer.status}"
+        text = " ".join(message.split()) if message else f"the server responded with status {answer.status}"
         tail = f"{answer.status}, {code}" if code else f"{answer.status}"
-        return self.service.hide_secrets(said if not message else f"{said.rstrip('.')} ({tail})")
+        return self.service.hide_secrets(text if not message else f"{text.rstrip('.')} ({tail})")
 
     def refused(self, verb: str, key: ObjectKey, outcome: Outcome) -> StorageError:
         """Return the error for a request that was not carried out."""
@@ -154,17 +154,17 @@ class ObjectRequests:
         code, _ = error_of(answer)
         if answer.status == 404 and (code in _NO_FILE or code in NO_BUCKET or answer.body == b""):
             what = "bucket" if code in NO_BUCKET else "file"
-            return MissingFileError(f"Cannot {verb} {location}: there is no such {what}", path=location)
+            return MissingFileError(f"Cannot {verb} {location}: the {what} does not exist", path=location)
         region = answer.headers.get("x-amz-bucket-region")
         hint: str | None = None
         if region is not None and answer.status in (301, 307, 400):
             hint = f"The bucket is in the region {region!r}; set s3.region."
         elif answer.status in (401, 403):
-            hint = "Check the credentials, when they expire, and what they may do in this bucket."
+            hint = "Check the credentials, their expiry, and their permissions for this bucket."
         return StorageError(f"Cannot {verb} {location}: {self.explain(answer)}", hint=hint, path=location)
 
     def failed_write(self, verb: str, key: ObjectKey, outcome: Outcome) -> StorageError:
-        """Return the error for a write that did not succeed, by whether it may have happened."""
+        """Return the error for a failed write, depending on whether it may have happened."""
         return self.unknown(key, outcome) if outcome.may_have_happened else self.refused(verb, key, outcome)
 
     def unknown(self, key: ObjectKey, outcome: Outcome) -> WriteOutcomeUnknownError:
@@ -174,15 +174,15 @@ class ObjectRequests:
             reason = self.explain(outcome.answer)
         return WriteOutcomeUnknownError(
             f"Cannot tell whether {key.location} was written: {reason}",
-            hint="Read the file back to find out; do not delete what was written for it.",
+            hint="Read the file back to find out; do not delete files written for it.",
             path=key.location,
         )
 
     def list_pages(self, key: ObjectKey, *, prefix: str, is_deep: bool, max_keys: int = 1000) -> Iterator[Listed]:
-        """Yield the objects whose keys start with a prefix, a page at a time; by folder unless the listing is deep."""
+        """Yield the objects whose keys start with a prefix, by page; grouped by folder unless the listing is deep."""
         following: str | None = None
         bucket = ObjectKey(key.bucket, "", key.location)
-        seen: set[bytes] = set()
+        tokens: set[bytes] = set()
         while True:
             query = self._list_query(prefix, is_deep, max_keys, following)
             outcome = self.send("GET", bucket, query=query.items(), max_bytes=_MAX_LIST_BYTES)
@@ -193,32 +193,32 @@ class ObjectRequests:
             if following is None:
                 return
             token = hashlib.blake2b(following.encode(errors="surrogatepass"), digest_size=16).digest()
-            if token in seen:
-                raise unreadable(key.location, "its pages go in a circle")
-            seen.add(token)
+            if token in tokens:
+                raise unreadable(key.location, "its pages repeat")
+            tokens.add(token)
 
     def _list_query(self, prefix: str, is_deep: bool, max_keys: int, following: str | None) -> dict[str, str]:
-        """Return what asks for a page."""
+        """Return the query for a page."""
         query = {"list-type": "2", "prefix": prefix, "encoding-type": "url", "max-keys": str(max_keys)}
         if not is_deep:
             query["delimiter"] = "/"
         return query if following is None else {**query, "continuation-token": following}
 
     def _parse_page(self, body: bytes, location: str) -> tuple[Listed, str | None]:
-        """Return a page, and what asks for the next one."""
+        """Parse a page; return it with the token for the next one."""
         return _parse_page(body, location)
 
 
 def place_of(location: str, scheme: str, buckets: re.Pattern[str] = ObjectService.bucket_pattern) -> ObjectKey:
-    """Return the bucket and the key of a location, which are taken literally."""
+    """Parse a location into bucket and key, which are taken literally."""
     rest = location[len(scheme) + 1 :]
     bucket, _, key = rest[2:].partition("/")
     if not rest.startswith("//") or not buckets.fullmatch(bucket):
-        # The text may hold a password before an @, so it is not shown.
-        raise InvalidRequestError(f"Cannot use the {scheme}: location: what follows // is not the name of a bucket")
+        # The text may contain a password before an @, so it is not shown.
+        raise InvalidRequestError(f"Cannot use the {scheme}: location: the part after // is not a bucket name")
     if any(step in (".", "..") for step in key.split("/")):
         raise InvalidRequestError(
-            f"Cannot use the location {location!r}: servers on the way resolve the steps . and .. in different ways"
+            f"Cannot use the location {location!r}: servers resolve the path segments . and .. in different ways"
         )
     try:
         key.encode()
@@ -228,17 +228,17 @@ def place_of(location: str, scheme: str, buckets: re.Pattern[str] = ObjectServic
 
 
 def error_of(answer: Answer) -> tuple[str, str]:
-    """Return the code and the message of an error's body; empty where it has none."""
+    """Return the code and the message of an error response; empty if it has none."""
     try:
         root = parse_xml(answer.body)
     except ET.ParseError:
-        # Azure says it in the head too, which is all that an answer to HEAD has.
+        # Azure also sends the code in the header, which is all that a response to HEAD has.
         return answer.headers.get("x-ms-error-code", ""), ""
     return child_text(root, "Code"), child_text(root, "Message")
 
 
 def parse_xml(body: bytes) -> ET.Element:
-    """Return the root of a document; one with a document type is refused, whose entities can grow without bound."""
+    """Parse an XML document; refuse a document type declaration, whose entities can expand without limit."""
     builder = ET.TreeBuilder()
     parser = expat.ParserCreate(namespace_separator="}")
     parser.StartDoctypeDeclHandler = _refuse_doctype
@@ -257,12 +257,12 @@ def _refuse_doctype(*_: object) -> None:
 
 
 def child_text(element: ET.Element, name: str) -> str:
-    """Return the text of a child, whatever its namespace; empty where there is none."""
+    """Return the text of a child element, in any namespace; empty if there is none."""
     return next((child.text or "" for child in element if _local(child) == name), "")
 
 
 def children(element: ET.Element, name: str) -> list[ET.Element]:
-    """Return the children of a name, whatever their namespace."""
+    """Return the child elements of a name, in any namespace."""
     return [child for child in element if _local(child) == name]
 
 
@@ -281,7 +281,7 @@ def _parse_page(body: bytes, location: str) -> tuple[Listed, str | None]:
     try:
         root = parse_xml(body)
         if _local(root) != "ListBucketResult":
-            raise unreadable(location, "the answer is not a listing")
+            raise unreadable(location, "the response is not a listing")
         is_escaped = child_text(root, "EncodingType") == "url"
         objects = [
             (_name(child_text(child, "Key"), is_escaped), int(child_text(child, "Size")), _time_ms(child))
@@ -289,12 +289,12 @@ def _parse_page(body: bytes, location: str) -> tuple[Listed, str | None]:
         ]
         prefixes = [_name(child_text(child, "Prefix"), is_escaped) for child in children(root, "CommonPrefixes")]
     except (ET.ParseError, ValueError, OverflowError) as error:
-        raise unreadable(location, "the answer is not a listing") from error
+        raise unreadable(location, "the response is not a listing") from error
     following: str | None = None
     if child_text(root, "IsTruncated").lower() == "true":
         following = child_text(root, "NextContinuationToken")
         if following == "":
-            raise unreadable(location, "the answer is cut and does not say where to go on")
+            raise unreadable(location, "the response is truncated without a continuation token")
     return Listed(objects, prefixes), following
 
 

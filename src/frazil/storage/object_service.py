@@ -1,11 +1,11 @@
-"""Which object store, where, and as whom: Amazon S3 and stores that speak its protocol, and Google Cloud Storage.
+"""The service interface of object stores, for Amazon S3, compatible stores, and Google Cloud Storage.
 
-All of them take the same requests, of HTTP and XML. What differs is here: the server's address, how a request shows who
-asks, and the header that makes a write fail where a name is taken.
+All of them use the same HTTP and XML requests. This module holds the differences: the server's address, the
+authentication of a request, and the header that makes a write fail if a name is taken.
 
-Properties are in `object_properties.py`. Credentials come from properties or from a caller's function; the
-environment is looked at only where `s3.use-environment` says so. No key is shown in a text or an error, nor pickled: a
-storage that has travelled to another process asks for its credentials anew, from the environment or not at all.
+The properties are in `object_properties.py`. Credentials come from properties or from a function passed by the caller;
+the environment is used only with `s3.use-environment`. Keys are never shown in texts or errors, nor pickled: an
+unpickled storage obtains its credentials from the environment or not at all.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _MIN_SECRET: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a bucket is: a server, and what stands before a key in the path."""
+    """The address of a bucket: a server, and the path prefix of its keys."""
 
     origin: Origin
     path: str
@@ -58,9 +58,9 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class UnsignedRequest:
-    """A request before it says who asks.
+    """A request before authentication.
 
-    The path and the query are escaped; names of headers are in lower case, `host` among them; `now` is in UTC.
+    Path and query are escaped; header names are in lower case and include `host`; `now` is in UTC.
     """
 
     method: str
@@ -79,47 +79,47 @@ class ObjectService(ABC):
 
     name: str
     id_header: str
-    """The header, kept with an object, that carries the id of the call that wrote it."""
+    """The metadata header of an object with the ID of the call that wrote it."""
     condition: tuple[str, str]
-    """The header that makes a write fail where the name is taken."""
+    """The header that makes a write fail if the name is taken."""
     has_bulk_delete: bool
     has_conditional_parts: bool
-    """Whether a file written in parts can be completed on the same condition."""
+    """Whether a file written in parts can be completed under the same condition."""
     taken_codes: frozenset[str] = frozenset()
-    """Codes of a conflict (409) that say that the name is taken; elsewhere 412 says that."""
+    """Codes of a conflict (409) that mean that the name is taken; otherwise 412 means that."""
     bucket_pattern: re.Pattern[str] = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{1,221}[A-Za-z0-9]")
 
     @property
     @abstractmethod
     def is_proven(self) -> bool:
-        """Whether the store is known to keep to the condition, so that it need not be tried."""
+        """Whether the store is known to honour the condition, so that no trial is needed."""
 
     @abstractmethod
     def address(self, bucket: str) -> Address:
-        """Return where a bucket is."""
+        """Return the address of a bucket."""
 
     def path(self, bucket: str, key: str) -> str:
-        """Return the path of an object, or of a bucket where the key is empty."""
+        """Return the path of an object, or of a bucket if the key is empty."""
         return f"{self.address(bucket).path}{key}"
 
     @abstractmethod
     def authorize(self, request: UnsignedRequest) -> dict[str, str]:
-        """Return the headers of a request with those that authenticate it."""
+        """Add the headers that authenticate a request."""
 
     def secret_query(self, path: str, host: str) -> str:
-        """Return what the query of a request ends with, where that says who asks; it is not signed."""
+        """Return the suffix of the query that authenticates a request, if any; it is not signed."""
         return ""
 
     @abstractmethod
     def without_secrets(self) -> ObjectService:
-        """Return the service as it may be shown and pickled."""
+        """Return the service without secrets, for display and pickling."""
 
     def write_headers(self) -> Mapping[str, str]:
-        """Return what every write asks for beyond the write."""
+        """Return the additional headers of every write."""
         return {}
 
     def hide_secrets(self, text: str) -> str:
-        """Return a server's text with every secret taken out."""
+        """Remove all secrets from a server's text."""
         for secret in self._secrets():
             if len(secret) >= _MIN_SECRET:
                 text = text.replace(secret, "***")
@@ -131,7 +131,7 @@ class ObjectService(ABC):
 
 @dataclass(frozen=True, slots=True)
 class S3Service(ObjectService):
-    """Amazon S3, or another store of its protocol at an endpoint."""
+    """Amazon S3, or a compatible store at an endpoint."""
 
     region: str = "us-east-1"
     endpoint: Origin | None = None
@@ -152,27 +152,27 @@ class S3Service(ObjectService):
 
     @property
     def is_proven(self) -> bool:
-        """Amazon's own store keeps to it."""
+        """Amazon's own store honours the condition."""
         return self.endpoint is None
 
     def address(self, bucket: str) -> Address:
-        """Return where a bucket is: in the host's name, or first in the path."""
+        """Return the address of a bucket: in the host name, or first in the path."""
         origin = self.endpoint
         if origin is None:
             tail = "amazonaws.com.cn" if self.region.startswith("cn-") else "amazonaws.com"
             origin = Origin(f"s3.{self.region}.{tail}")
-        # A certificate for *.s3 covers one step, so a bucket with a dot in its name goes into the path.
+        # A certificate for *.s3 covers one label, so a bucket with a dot in its name goes into the path.
         if self.is_path_style or (origin.is_tls and "." in bucket):
             return Address(origin, f"/{bucket}/")
         return Address(replace(origin, host=f"{bucket}.{origin.host}"), "/")
 
     def authorize(self, request: UnsignedRequest) -> dict[str, str]:
-        """Return the headers of a request, signed."""
+        """Sign a request; return its headers."""
         if self.is_anonymous:
             return dict(request.headers)
         if self.credentials is None:
             raise InvalidRequestError(
-                "Cannot use the object store: its credentials were left behind when the storage was pickled",
+                "Cannot use the object store: its credentials are not included in a pickled storage",
                 hint=f"Choose the storage from its properties where it is used, or set {S3_USE_ENVIRONMENT}.",
             )
         return sign_v4(
@@ -187,11 +187,11 @@ class S3Service(ObjectService):
         )
 
     def without_secrets(self) -> S3Service:
-        """Return the service without credentials, unless they are the environment's."""
+        """Return the service without credentials, unless they come from the environment."""
         return self if isinstance(self.credentials, EnvironmentCredentials) else replace(self, credentials=None)
 
     def write_headers(self) -> Mapping[str, str]:
-        """Return how the server is to encrypt what it keeps."""
+        """Return the headers for server-side encryption."""
         if self.encryption is None:
             return {}
         headers = {"x-amz-server-side-encryption": self.encryption}
@@ -219,20 +219,20 @@ class GcsService(ObjectService):
 
     @property
     def is_proven(self) -> bool:
-        """Google's own store keeps to it."""
+        """Google's own store honours the condition."""
         return self.endpoint is None
 
     def address(self, bucket: str) -> Address:
-        """Return where a bucket is."""
+        """Return the address of a bucket."""
         return Address(Origin("storage.googleapis.com") if self.endpoint is None else self.endpoint, f"/{bucket}/")
 
     def authorize(self, request: UnsignedRequest) -> dict[str, str]:
-        """Return the headers of a request with the token."""
+        """Add the token to the headers of a request."""
         if self.is_anonymous:
             return dict(request.headers)
         if self.token is None:
             raise InvalidRequestError(
-                "Cannot use the object store: its token was left behind when the storage was pickled",
+                "Cannot use the object store: its token is not included in a pickled storage",
                 hint="Choose the storage from its properties where it is used.",
             )
         return {**request.headers, "authorization": f"Bearer {self.token()}"}
@@ -246,10 +246,10 @@ class GcsService(ObjectService):
 
 
 def s3_service(properties: Mapping[str, str], credentials: CredentialSource | None = None) -> S3Service:
-    """Return the S3 store that properties describe; a caller's own source of credentials goes before theirs."""
+    """Return the S3 service configured by properties; a credential source passed by the caller takes precedence."""
     for name, what in NOT_BUILT.items():
         if properties.get(name, "false").lower() != "false":
-            raise UnsupportedError(f"Cannot use the property {name}: {what} is not built")
+            raise UnsupportedError(f"Cannot use the property {name}: {what} is not supported")
     endpoint = parse_endpoint(S3_ENDPOINT, properties[S3_ENDPOINT]) if S3_ENDPOINT in properties else None
     is_virtual = is_true(properties, S3_VIRTUAL)
     is_path_style = is_true(properties, S3_PATH_STYLE, default=endpoint is not None and not is_virtual)
@@ -269,13 +269,13 @@ def s3_service(properties: Mapping[str, str], credentials: CredentialSource | No
 
 
 def gcs_service(properties: Mapping[str, str], token: Callable[[], str] | None = None) -> GcsService:
-    """Return the Google Cloud Storage that properties describe; a caller's own source of tokens goes before theirs."""
+    """Return the Google Cloud Storage service of properties; a token source passed by the caller takes precedence."""
     endpoint = parse_endpoint(GCS_ENDPOINT, properties[GCS_ENDPOINT]) if GCS_ENDPOINT in properties else None
     is_anonymous = is_true(properties, GCS_ANONYMOUS)
     if token is None and not is_anonymous:
         if GCS_TOKEN not in properties:
             raise InvalidRequestError(
-                "Cannot use Google Cloud Storage: there is no token",
+                "Cannot use Google Cloud Storage: no token is configured",
                 hint=f"Set {GCS_TOKEN}, or {GCS_ANONYMOUS} for a public bucket.",
             )
         token = _Fixed(properties[GCS_TOKEN])
@@ -283,20 +283,20 @@ def gcs_service(properties: Mapping[str, str], token: Callable[[], str] | None =
 
 
 class _Fixed:
-    """A token from a property; like other secrets it is not shown, and not pickled."""
+    """A token from a property; not shown, and not pickled."""
 
     __slots__ = ("_token",)
 
     def __init__(self, token: str) -> None:
         if not token.isascii() or not token.isprintable() or token == "" or " " in token:
-            raise InvalidPropertyError(f"Cannot use {GCS_TOKEN}: it is empty or has odd characters")
+            raise InvalidPropertyError(f"Cannot use {GCS_TOKEN}: it is empty or contains invalid characters")
         self._token = token
 
     def __call__(self) -> str:
         return self._token
 
     def __reduce__(self) -> tuple[object, ...]:
-        raise TypeError("tokens are not pickled, since they are secret")
+        raise TypeError("tokens cannot be pickled, since they are secret")
 
 
 def _with_role(properties: Mapping[str, str], own: CredentialSource) -> CredentialSource:
@@ -311,14 +311,16 @@ def _credentials(properties: Mapping[str, str]) -> CredentialSource:
         if is_true(properties, S3_USE_ENVIRONMENT):
             return EnvironmentCredentials()
         raise InvalidRequestError(
-            "Cannot use S3: there are no credentials",
+            "Cannot use S3: no credentials are configured",
             hint=f"Set {S3_ACCESS_KEY_ID[0]} and {S3_SECRET_ACCESS_KEY[0]}; or {S3_USE_ENVIRONMENT} for those of this "
             f"machine's profile or role; or {S3_ANONYMOUS} for a public bucket.",
         )
     if key_id is None or secret is None:
-        raise InvalidPropertyError(f"Cannot use S3: {S3_ACCESS_KEY_ID[0]} and {S3_SECRET_ACCESS_KEY[0]} go together")
-    found = S3Credentials(key_id, secret, first_of(properties, S3_SESSION_TOKEN))
-    return lambda: found
+        raise InvalidPropertyError(
+            f"Cannot use S3: {S3_ACCESS_KEY_ID[0]} and {S3_SECRET_ACCESS_KEY[0]} must be set together"
+        )
+    credentials = S3Credentials(key_id, secret, first_of(properties, S3_SESSION_TOKEN))
+    return lambda: credentials
 
 
 def _encryption(properties: Mapping[str, str]) -> tuple[str | None, str | None]:
@@ -327,6 +329,6 @@ def _encryption(properties: Mapping[str, str]) -> tuple[str | None, str | None]:
         return None, None
     if encryption not in _ENCRYPTIONS:
         raise UnsupportedError(
-            f"Cannot use {S3_ENCRYPTION} {encryption!r}: only none, {', '.join(_ENCRYPTIONS)} are built"
+            f"Cannot use {S3_ENCRYPTION} {encryption!r}: only none, {', '.join(_ENCRYPTIONS)} are supported"
         )
     return _ENCRYPTIONS[encryption], properties.get(S3_ENCRYPTION_KEY) if encryption != "s3" else None

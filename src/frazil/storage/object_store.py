@@ -1,25 +1,25 @@
-"""Files in an object store: Amazon S3, stores that speak its protocol, and Google Cloud Storage.
+"""Files in an object store: Amazon S3, compatible stores, and Google Cloud Storage.
 
-An object is written whole by one request, and a header makes the request fail where the name is taken: of all who
-try, one wins. What is left to do is to tell one's own success from somebody else's.
+An object is written by one request, and a header makes the request fail if the name is taken: of several writers, one
+succeeds. What remains is to distinguish one's own success from that of another writer.
 
 How a file is created:
 
-1. The request carries the condition, and in the object's metadata an id made for this call.
+1. The request carries the condition and, in the object's metadata, an ID generated for this call.
 2. Success: done.
-3. No answer, or an error of the server's own: nobody knows. The request is sent again; the condition makes that safe.
-4. The name is taken. It may be our own object, written by an attempt whose answer was lost, or by a proxy that sent
-   the request twice. So the object's metadata is read: our id means that we won, another or none that we did not.
-5. A conflict (409) says that another request is under way, not that the name is taken: the request is sent again.
-6. What is still in doubt after that is `WriteOutcomeUnknownError`.
+3. No response, or a server error: the outcome is unknown. The request is sent again; the condition makes that safe.
+4. The name is taken. It may be our own object, written by an attempt whose response was lost, or by a proxy that sent
+   the request twice. So the object's metadata is read: our ID means that we succeeded; another or none, that we failed.
+5. A conflict (409) means that another request is under way, not that the name is taken: the request is sent again.
+6. If that leaves the outcome unknown, the error is `WriteOutcomeUnknownError`.
 
-A store that ignores the condition would let two writers win. Every store behind an endpoint of its own is therefore
-tried before the first write, with a small object beside the file that is written: the second of two creates must fail,
-and the metadata must come back. A store that fails the trial takes files under names of their own, but none
-exclusively.
+A store that ignores the condition would let two writers succeed. Every store at a custom endpoint is therefore tested
+before the first write, with a small object next to the file: the second of two creates must fail, and the metadata must
+be returned. A store that fails the test accepts files with unique names, but no exclusive creates.
 
-A key is taken literally, `//` and odd characters included; only the steps `.` and `..` are refused, since servers on
-the way resolve them. A folder is a key that ends with a slash, as other tools make them, or any prefix of a key.
+Keys are taken literally, including `//` and unusual characters; only the segments `.` and `..` are refused, since
+servers
+resolve them. A folder is a key that ends with a slash, as other tools create them, or any prefix of a key.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class ObjectStorage(Storage):
         self._requests = (self.requests_kind if requests is None else requests)(service, self._http)
         self._new_id = new_id
         self._part_bytes = part_bytes
-        # What trials have shown, by bucket. Two threads may both try; they find the same.
+        # The test results by bucket. Two threads may both test; they get the same result.
         self._has_conditions: dict[str, bool] = {}
 
     def __repr__(self) -> str:
@@ -104,7 +104,7 @@ class ObjectStorage(Storage):
     # Reading
 
     def read(self, path: str, *, max_bytes: int = MAX_READ_BYTES) -> bytes:
-        """Return a whole file; refuse one that is larger than `max_bytes`."""
+        """Return the content of a file; refuse one larger than `max_bytes`."""
         key = self._file(path)
         outcome = self._requests.send("GET", key, max_bytes=max_bytes)
         if outcome.answer is None or not outcome.is_success:
@@ -115,7 +115,7 @@ class ObjectStorage(Storage):
         return outcome.answer.body
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        """Return `length` bytes from `offset`; a file that ends before is an error."""
+        """Return `length` bytes from `offset`; fail if the file ends before."""
         check_range(path, offset, length)
         key = self._file(path)
         if length == 0:
@@ -123,8 +123,8 @@ class ObjectStorage(Storage):
             if offset > size:
                 raise too_short(path, size, offset, length)
             return b""
-        wanted = {"range": f"bytes={offset}-{offset + length - 1}"}
-        outcome = self._requests.send("GET", key, headers=wanted, min_bytes=length, max_bytes=length)
+        range_header = {"range": f"bytes={offset}-{offset + length - 1}"}
+        outcome = self._requests.send("GET", key, headers=range_header, min_bytes=length, max_bytes=length)
         answer = outcome.answer
         if answer is not None and answer.status == 206 and answer.is_read:
             return answer.body
@@ -134,7 +134,7 @@ class ObjectStorage(Storage):
             if offset + length > size:
                 raise too_short(path, size, offset, length)
         if answer is not None and answer.is_success:
-            raise StorageError(f"Cannot read {path}: the server does not keep to the range that was asked", path=path)
+            raise StorageError(f"Cannot read {path}: the server ignores the requested range", path=path)
         raise self._requests.refused("read", key, outcome)
 
     def size(self, path: str) -> int:
@@ -145,11 +145,11 @@ class ObjectStorage(Storage):
             raise self._requests.refused("read", key, outcome)
         size = outcome.answer.body_length
         if size is None:
-            raise StorageError(f"Cannot read {path}: the server does not tell its size", path=path)
+            raise StorageError(f"Cannot read {path}: the server does not report its size", path=path)
         return size
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a file; an error where that cannot be told."""
+        """Return whether a file exists; fail if that cannot be determined."""
         key = self._file(path)
         outcome = self._requests.send("HEAD", key)
         if not outcome.is_success and outcome.status != 404:
@@ -159,7 +159,7 @@ class ObjectStorage(Storage):
     # Writing
 
     def create(self, path: str, data: bytes) -> None:
-        """Write a new file; refuse a name that is taken."""
+        """Write a new file; fail if the name is taken."""
         key = self._file(path)
         if self._keeps_conditions(key):
             self._create(key, data)
@@ -169,13 +169,13 @@ class ObjectStorage(Storage):
         self.replace(path, data)
 
     def create_exclusive(self, path: str, data: bytes) -> None:
-        """Write a new file, or raise FileAlreadyExistsError; of all who try one name, one succeeds at most."""
+        """Write a new file, or raise FileAlreadyExistsError; at most one concurrent caller succeeds."""
         key = self._file(path)
         self._check_conditions(key)
         self._create(key, data)
 
     def open_new(self, path: str) -> NewFile:
-        """Begin a new file; a large one is sent in parts, which nobody sees before it is published."""
+        """Open a new file; a large one is sent in parts, which are invisible until it is published."""
         key = self._file(path)
         service = self._requests.service
         id_ = self._new_id()
@@ -189,7 +189,7 @@ class ObjectStorage(Storage):
         )
 
     def replace(self, path: str, data: bytes) -> None:
-        """Write a file over another of its name, if there is one; readers see either. The last writer wins."""
+        """Write a file, replacing any existing one atomically. The last writer wins."""
         key = self._file(path)
         outcome = self._requests.send("PUT", key, headers=self._requests.service.write_headers(), body=bytes(data))
         if not outcome.is_success:
@@ -206,7 +206,7 @@ class ObjectStorage(Storage):
         return self._requests.send("PUT", key, headers={**service.write_headers(), **headers}, body=data)
 
     def _publish_parts(self, key: ObjectKey, id_: str, complete: Callable[[bool], Outcome]) -> None:
-        """Complete a file that was sent in parts, as `create` would."""
+        """Complete a file that was sent in parts, like `create`."""
         if self._requests.service.has_conditional_parts and self._keeps_conditions(key):
             self._settle(key, id_, lambda: complete(True))
             return
@@ -215,7 +215,7 @@ class ObjectStorage(Storage):
         self._settle(key, id_, lambda: complete(False), is_conditional=False)
 
     def _settle(self, key: ObjectKey, id_: str, attempt: Callable[[], Outcome], *, is_conditional: bool = True) -> None:
-        """Carry out a write that may find its own object in its way, and raise unless it succeeded."""
+        """Carry out a write that may meet its own object, and raise an error unless it succeeded."""
         outcome = Outcome(None, False)
         may_have_happened = False
         for _ in range(_ROUNDS):
@@ -226,52 +226,52 @@ class ObjectStorage(Storage):
             is_taken = self._is_taken(outcome)
             if not is_taken and not may_have_happened and outcome.status != 409:
                 raise self._requests.refused("create", key, outcome)
-            found = self._requests.send("HEAD", key)
-            if found.answer is not None and found.is_success:
-                if found.answer.headers.get(self._requests.service.id_header) == id_:
+            head = self._requests.send("HEAD", key)
+            if head.answer is not None and head.is_success:
+                if head.answer.headers.get(self._requests.service.id_header) == id_:
                     return
                 if is_conditional:
-                    # Whatever of ours is still under way will be refused.
+                    # Attempts of ours that are still under way will be refused.
                     raise _exists(key.location)
                 break
-            if found.status != 404:
-                # The name may be taken by our own object; only reading it would tell.
+            if head.status != 404:
+                # The name may be taken by our own object; only reading it would reveal that.
                 may_have_happened = may_have_happened or is_taken
                 break
             if not is_taken:
                 break
-            # The name was taken and is free again: whoever had it has deleted it.
+            # The name was taken and is free again: its holder has been deleted.
         if may_have_happened:
             raise self._requests.unknown(key, outcome)
         raise self._requests.refused("create", key, outcome)
 
     def _is_taken(self, outcome: Outcome) -> bool:
-        """Return whether an answer says that the name is taken."""
+        """Return whether a response means that the name is taken."""
         if outcome.status != 409 or outcome.answer is None:
             return outcome.status in _TAKEN
         return error_of(outcome.answer)[0] in self._requests.service.taken_codes
 
-    # Whether the store can be relied on
+    # The test of conditional writes
 
     def _check_conditions(self, key: ObjectKey) -> None:
         if not self._keeps_conditions(key):
             raise UnsupportedError(
                 f"Cannot create {key.location} exclusively: the store does not refuse to overwrite an object "
-                "(If-None-Match), and two writers could both win",
-                hint="Use a store that has conditional writes, or a SQL catalog, which needs none.",
+                "(If-None-Match), so two writers could both succeed",
+                hint="Use a store with conditional writes, or a SQL catalog, which does not need them.",
                 path=key.location,
             )
 
     def _keeps_conditions(self, key: ObjectKey) -> bool:
         if self._requests.service.is_proven:
             return True
-        known = self._has_conditions.get(key.bucket)
-        if known is None:
-            known = self._has_conditions[key.bucket] = self._try_conditions(key)
-        return known
+        is_conditional = self._has_conditions.get(key.bucket)
+        if is_conditional is None:
+            is_conditional = self._has_conditions[key.bucket] = self._try_conditions(key)
+        return is_conditional
 
     def _try_conditions(self, beside: ObjectKey) -> bool:
-        """Create a small object twice; return whether the second time was refused and the first one's id was kept."""
+        """Create a small object twice; return whether the second create was refused and the first ID was preserved."""
         folder, slash, _ = beside.key.rpartition("/")
         trial = ObjectKey(beside.bucket, f"{folder}{slash}.{self._new_id()}.trial.tmp", beside.location)
         first, second = self._new_id(), self._new_id()
@@ -286,18 +286,18 @@ class ObjectStorage(Storage):
                 return False
             if not self._is_taken(again):
                 raise self._requests.refused("write", beside, again)
-            found = self._requests.send("HEAD", trial)
-            if found.answer is None or not found.is_success:
-                raise self._requests.refused("read back what was written beside", beside, found)
-            return found.answer.headers.get(self._requests.service.id_header) == first
+            head = self._requests.send("HEAD", trial)
+            if head.answer is None or not head.is_success:
+                raise self._requests.refused("read back what was written beside", beside, head)
+            return head.answer.headers.get(self._requests.service.id_header) == first
         finally:
-            # What is left of it where this fails is empty, and nothing refers to it.
+            # If this fails, an empty object remains that nothing refers to.
             self._requests.send("DELETE", trial)
 
     # Listing and folders
 
     def list(self, folder: str) -> Iterator[StoredFile]:
-        """Yield the files below a folder at any depth; the marks that other tools make for folders are not files."""
+        """Yield the files below a folder at any depth; folder markers of other tools are not files."""
         prefix = self._folder(folder)
         root = folder.rstrip("/")
         for page in self._requests.list_pages(prefix, prefix=prefix.key, is_deep=True):
@@ -317,7 +317,7 @@ class ObjectStorage(Storage):
         return Children(tuple(sorted(files - {""})), tuple(sorted(folders - {""})))
 
     def create_folder(self, folder: str) -> None:
-        """Make an empty folder, or raise FileAlreadyExistsError; of all who try one name, one succeeds at most."""
+        """Create an empty folder, or raise FileAlreadyExistsError; at most one concurrent caller succeeds."""
         key = self._folder(folder)
         if key.key == "":
             raise _exists(folder)
@@ -327,7 +327,7 @@ class ObjectStorage(Storage):
         self._create(key, b"")
 
     def delete_folder(self, folder: str, *, within: Sequence[str] | None = None) -> None:
-        """Remove an empty folder; one that is not there is no error, one that is not empty is."""
+        """Remove an empty folder; ignore a missing one, refuse one that is not empty."""
         key = self._folder(folder)
         if self._has_any(key, but=key.key):
             raise not_empty(folder)
@@ -341,32 +341,32 @@ class ObjectStorage(Storage):
     # Deleting
 
     def delete(self, path: str, *, within: Sequence[str] | None = None) -> None:
-        """Delete a file; one that is not there is no error."""
+        """Delete a file; ignore a missing one."""
         delete_object(self._requests, self._file(path))
 
     def delete_many(self, paths: Iterable[str], *, within: Sequence[str] | None = None) -> dict[str, StorageError]:
-        """Delete files, a thousand by one request; return why some could not be, by path."""
+        """Delete files, up to a thousand per request; return the errors of those that remain, by path."""
         return delete_objects(self._requests, (self._file(path) for path in paths))
 
     # Locations
 
     def _file(self, path: str) -> ObjectKey:
-        key = self._place(path)
+        key = self._parse_key(path)
         if key.key == "" or key.key.endswith("/"):
             raise InvalidRequestError(f"Cannot use the location {path!r} as a file: it names a folder")
         return key
 
     def _folder(self, folder: str) -> ObjectKey:
-        """Return a folder's key: it ends with one slash, or is empty for a bucket."""
-        key_of_folder = self._place(folder)
+        """Return a folder's key, which ends with one slash or is empty for a bucket."""
+        key_of_folder = self._parse_key(folder)
         key = key_of_folder.key.rstrip("/")
         return ObjectKey(key_of_folder.bucket, "" if key == "" else f"{key}/", folder)
 
-    def _place(self, path: str) -> ObjectKey:
+    def _parse_key(self, path: str) -> ObjectKey:
         scheme = scheme_of(path)
         if scheme not in self._schemes:
             raise InvalidRequestError(
-                f"Cannot use the location {path!r}: this storage has those of {', '.join(sorted(self._schemes))} only"
+                f"Cannot use the location {path!r}: this storage supports only {', '.join(sorted(self._schemes))}"
             )
         return place_of(path, scheme, self._requests.service.bucket_pattern)
 

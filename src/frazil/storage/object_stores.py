@@ -1,4 +1,4 @@
-"""Object stores set up from a catalog's properties. Loaded when a location first asks for one: HTTP takes its time."""
+"""Object stores by a catalog's properties. Loaded when a location first needs one, since importing HTTP is slow."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from frazil.storage.webhdfs import HdfsStorage, hdfs_service
 
 
 def open_s3(account: StoreAccount) -> Storage:
-    """Return Amazon S3, or a store that speaks its protocol."""
+    """Open Amazon S3, or a compatible store."""
     properties = account.properties
     vended = account.credentials if account.is_vended else None
     service = s3_service(properties, None if vended is None else lambda: _vended_keys(vended))
@@ -37,7 +37,7 @@ def open_s3(account: StoreAccount) -> Storage:
 
 
 def open_gcs(account: StoreAccount) -> Storage:
-    """Return Google Cloud Storage."""
+    """Open Google Cloud Storage."""
     properties = account.properties
     vended = account.credentials if account.is_vended else None
     service = gcs_service(properties, None if vended is None else lambda: _vended_token(vended))
@@ -45,7 +45,7 @@ def open_gcs(account: StoreAccount) -> Storage:
 
 
 def open_azure(account: StoreAccount) -> Storage:
-    """Return Azure's object store."""
+    """Open Azure's object store."""
     properties = account.properties
     vended = account.credentials if account.is_vended else None
     service = azure_service(properties, None if vended is None else vended.current, hosts=account.azure_hosts)
@@ -61,19 +61,19 @@ def _vended_keys(vended: Credentials) -> S3Credentials:
     config = vended.current()
     key_id, secret = first_of(config, S3_ACCESS_KEY_ID), first_of(config, S3_SECRET_ACCESS_KEY)
     if key_id is None or secret is None:
-        raise StorageError("Cannot read the table's files: the service gave no credentials for S3")
+        raise StorageError("Cannot read the table's files: the service vended no credentials for S3")
     return S3Credentials(key_id, secret, first_of(config, S3_SESSION_TOKEN))
 
 
 def _vended_token(vended: Credentials) -> str:
     token = vended.current().get(GCS_TOKEN)
     if token is None:
-        raise StorageError("Cannot read the table's files: the service gave no token for Google Cloud Storage")
+        raise StorageError("Cannot read the table's files: the service vended no token for Google Cloud Storage")
     return token
 
 
 def http_client(properties: Mapping[str, str]) -> HttpClient:
-    """Return the client that properties describe: its timeouts and its proxy."""
+    """Return the HTTP client configured by properties: its timeouts and its proxy."""
     return HttpClient(
         connect_timeout=_seconds(properties, CONNECT_TIMEOUT, 5.0),
         timeout=_seconds(properties, REQUEST_TIMEOUT, 30.0),
@@ -82,14 +82,14 @@ def http_client(properties: Mapping[str, str]) -> HttpClient:
 
 
 def _proxy(properties: Mapping[str, str]) -> Proxy | None:
-    """Return the proxy that a property names: http://host:port, perhaps with user:password@ before the host."""
+    """Return the proxy of a property: http://host:port, optionally with user:password@ before the host."""
     name = next((name_given for name_given in PROXY if name_given in properties), None)
     if name is None:
         return None
     scheme, mark, rest = properties[name].partition("://")
     user, at, host = rest.rpartition("@")
     if scheme.lower() != "http" or not mark:
-        raise InvalidPropertyError(f"Cannot use the property {name}: a proxy is http://host:port")
+        raise InvalidPropertyError(f"Cannot use the property {name}: a proxy must be http://host:port")
     authorization = "" if not at else "Basic " + base64.b64encode(unquote(user).encode()).decode()
     return Proxy(parse_endpoint(name, f"http://{host}"), authorization or None)
 

@@ -1,4 +1,4 @@
-"""The address of a server: parsed from an endpoint, which names nothing else, or from a whole URL."""
+"""The origin of a server: parsed from an endpoint, which has nothing else, or from a whole URL."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REGION: Final = re.compile(r"[A-Za-z0-9\-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A server."""
+    """A server: scheme, host and port."""
 
     host: str
     port: int | None = None
@@ -24,7 +24,7 @@ class Origin:
 
     @property
     def authority(self) -> str:
-        """The host, and the port where it is not the usual one, as the `Host` header has them."""
+        """The host, and the port unless it is the default one, as in the `Host` header."""
         return self.host if self.port is None else f"{self.host}:{self.port}"
 
     def __str__(self) -> str:
@@ -32,8 +32,8 @@ class Origin:
 
 
 def parse_endpoint(name: str, text: str) -> Origin:
-    """Return the server that an endpoint names: `https://host` or `http://host:port`, and nothing more."""
-    problem = f"Cannot use the property {name}: it must be https://host or http://host, perhaps with a port"
+    """Parse an endpoint: `https://host` or `http://host:port`, and nothing more."""
+    problem = f"Cannot use the property {name}: it must be https://host or http://host, optionally with a port"
     try:
         parts = urlsplit(text)
         port = parts.port
@@ -56,7 +56,7 @@ def parse_endpoint(name: str, text: str) -> Origin:
 
 
 def split_url(url: str) -> tuple[Origin, str]:
-    """Return the server of a URL, and what it is asked for; a user and a fragment are left out."""
+    """Split a URL into the server and the request target; user and fragment are dropped."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
@@ -73,7 +73,7 @@ def split_url(url: str) -> tuple[Origin, str]:
 
 
 def is_loopback(url: str) -> bool:
-    """Return whether a URL names this machine itself."""
+    """Return whether a URL names this machine."""
     host = urlsplit(url).hostname or ""
     if host.lower() == "localhost":
         return True
@@ -84,12 +84,12 @@ def is_loopback(url: str) -> bool:
 
 
 def shown_url(url: str) -> str:
-    """Return a URL without user, password and query, as it may be shown."""
+    """Return a URL without user, password and query, for display."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def check_region(region: str | None) -> None:
-    """Refuse a region that would be more than a part of a host's name."""
+    """Refuse a region that is not a valid part of a host name."""
     if region is not None and not _REGION.fullmatch(region):
-        raise InvalidPropertyError(f"Cannot use the region {region!r}: it is not a region's name")
+        raise InvalidPropertyError(f"Cannot use the region {region!r}: it is not a region name")

@@ -1,4 +1,4 @@
-"""Storage that is looked at and not changed: that of a lake that was opened with `trust="none"`."""
+"""Read-only storage, for lakes opened with `trust="none"`."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from frazil.storage.base import Storage
 from frazil.storage.choose import SchemeStorage
 from frazil.storage.new_file import NewFile
 
-TRUST_HINT: Final = 'Open the lake without trust="none", once you know who wrote what is in it.'
+TRUST_HINT: Final = 'Open the lake without trust="none", once you know who wrote its content.'
 
 
 def untrusted(what: str) -> InvalidRequestError:
-    """Return the error for what an untrusted lake is not used for; `what` goes after `Cannot`."""
+    """Return the error for an action that an untrusted lake does not allow; `what` follows `Cannot`."""
     return InvalidRequestError(f'Cannot {what}: the lake was opened with trust="none"', hint=TRUST_HINT)
 
 
 def check_writable(storage: Storage, location: str) -> None:
-    """Refuse a location that Spark would write to and this storage would not."""
+    """Refuse a location for Spark to write to that this storage would not write to."""
     if isinstance(storage, ReadOnlyStorage):
         raise untrusted(f"write below {location}")
 
 
 class ReadOnlyStorage(SchemeStorage):
-    """Several storages as one, of which nothing is changed."""
+    """Several storages as one, without writes."""
 
     __slots__ = ()
 
@@ -50,8 +50,8 @@ class ReadOnlyStorage(SchemeStorage):
         raise untrusted(f"write {path}")
 
     def create_folder(self, folder: str) -> NoReturn:
-        """Refuse to make a folder."""
-        raise untrusted(f"make the folder {folder}")
+        """Refuse to create a folder."""
+        raise untrusted(f"create the folder {folder}")
 
     def delete_folder(self, folder: str, *, within: Sequence[str] | None = None) -> NoReturn:
         """Refuse to remove a folder."""
@@ -62,15 +62,15 @@ class ReadOnlyStorage(SchemeStorage):
         raise untrusted(f"delete {path}")
 
     def delete_many(self, paths: Iterable[str], *, within: Sequence[str] | None = None) -> dict[str, StorageError]:
-        """Refuse to delete files, where there are any to delete."""
+        """Refuse to delete files, if there are any."""
         for path in paths:
             raise untrusted(f"delete {path}")
         return {}
 
 
 def read_only(storage: SchemeStorage) -> ReadOnlyStorage:
-    """Return the same storages, of which nothing is changed."""
-    # One layout, other methods; what the other holds is shared.
+    """Return a read-only view of a storage."""
+    # The object shares the layout and state of the original, with other methods.
     storage.__class__ = ReadOnlyStorage
     assert isinstance(storage, ReadOnlyStorage)
     return storage

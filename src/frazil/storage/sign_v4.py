@@ -1,7 +1,8 @@
-"""Signatures of requests to S3 and other services of Amazon: AWS Signature Version 4, with the body signed too.
+"""Signatures of requests to S3 and other AWS services: AWS Signature Version 4, with signed bodies.
 
-A signature says who asks, for what, with which bytes and when. The server computes it as well, from what it received,
-so both must write the request down in one way: names and values escaped alike, sorted, one to a line.
+A signature covers the caller, the request, its bytes and its time. The server computes it as well, from what it
+received,
+so both must use the same canonical form: names and values escaped alike, sorted, one per line.
 """
 
 from __future__ import annotations
@@ -33,28 +34,30 @@ class S3Credentials:
     def __post_init__(self) -> None:
         for name, value in zip(("access key id", "secret access key", "session token"), self.secrets(), strict=False):
             if not _PRINTABLE.fullmatch(value):
-                raise InvalidRequestError(f"Cannot use the credentials: the {name} is empty or has odd characters")
+                raise InvalidRequestError(
+                    f"Cannot use the credentials: the {name} is empty or contains invalid characters"
+                )
 
     def secrets(self) -> tuple[str, ...]:
-        """Return every text that must not be shown."""
+        """Return all texts that must not be shown."""
         pair = (self.access_key_id, self.secret_access_key)
         return pair if self.session_token is None else (*pair, self.session_token)
 
     def __reduce__(self) -> tuple[object, ...]:
-        raise TypeError("S3Credentials are not pickled, since they are secret")
+        raise TypeError("S3Credentials cannot be pickled, since they are secret")
 
 
 CredentialSource = Callable[[], S3Credentials]
-"""Is asked for credentials at each request."""
+"""Called for credentials at each request."""
 
 
 def escape(text: str, *, is_path: bool = False) -> str:
-    """Return a text percent-encoded as signatures have it; of a path, the slashes stay."""
+    """Percent-encode a text for signatures; in a path, slashes are preserved."""
     return quote(text, safe="/-_.~" if is_path else "-_.~")
 
 
 def query_text(query: Iterable[tuple[str, str]]) -> str:
-    """Return a query as it is both sent and signed."""
+    """Return a query in the form in which it is both sent and signed."""
     return "&".join(f"{name}={value}" for name, value in sorted((escape(name), escape(value)) for name, value in query))
 
 
@@ -70,10 +73,10 @@ def sign_v4(
     now: datetime,
     service: str = "s3",
 ) -> dict[str, str]:
-    """Return the headers of a request with its signature.
+    """Return the headers of a request, including its signature.
 
-    The path and the query are escaped already; names of headers are in lower case, `host` among them; `now` is in UTC.
-    Services other than S3 sign the path escaped once more.
+    Path and query must be escaped already; header names are in lower case and include `host`; `now` is in UTC. Services
+    other than S3 sign the path escaped once more.
     """
     time_text = now.strftime("%Y%m%dT%H%M%SZ")
     signed = {**headers, "x-amz-content-sha256": body_sha256, "x-amz-date": time_text}

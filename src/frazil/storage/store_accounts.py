@@ -1,7 +1,7 @@
-"""Where each object store is and with which credentials it is used: an endpoint and its credentials as one value.
+"""Accounts of object stores: an endpoint and the credentials used for it, as one value.
 
 Endpoints and credentials have two sources: the user, by properties of the connection, and a catalog service, by its
-configuration and by what it sends with a table. Table metadata is neither. One rule decides which go together:
+configuration and by its responses for tables. Table metadata is neither. One rule decides which go together:
 
     the user's credentials        only to endpoints that the user named, or to the store's default hosts
     a service's endpoint          with the service's credentials, with its signatures, or anonymously
@@ -58,7 +58,7 @@ AZURE_ACCOUNT_PATTERN: Final = re.compile(_ACCOUNT)
 AZURE_BUCKET: Final = re.compile(
     rf"(?P<container>[a-z0-9$][a-z0-9\-]{{0,62}})(?:@(?P<account>{_ACCOUNT})(?:\.(?:dfs|blob)(?P<tail>\.[a-z0-9.\-]+))?)?"
 )
-"""What follows the scheme of a location in Azure: a container, and perhaps the account and the cloud's domain."""
+"""The part of an Azure location after the scheme: a container, optionally with the account and the cloud's domain."""
 AZURE_TAIL: Final = ".core.windows.net"
 _AZURE_TAILS: Final = frozenset(
     {AZURE_TAIL, ".core.chinacloudapi.cn", ".core.usgovcloudapi.net", ".core.cloudapi.de", ".fabric.microsoft.com"}
@@ -70,11 +70,11 @@ _GOOGLE: Final = re.compile(r"storage\.googleapis\.com|storage\.[a-z]+-[a-z]+[0-
 _COMMON: Final = frozenset({CONNECT_TIMEOUT, REQUEST_TIMEOUT})
 
 _ADDRESSING: Final = frozenset({S3_PATH_STYLE, S3_VIRTUAL})
-"""Whether a bucket is a part of the host, which for the user's endpoint is theirs to say."""
+"""Whether a bucket is part of the host name, which only the user decides for the user's endpoint."""
 
 
 class Source(Enum):
-    """Who named an endpoint or gave credentials."""
+    """The origin of an endpoint or of credentials."""
 
     USER = "the user"
     SERVICE = "the catalog service"
@@ -82,7 +82,7 @@ class Source(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A kind of object store: the names of its properties and its default hosts."""
+    """A type of object store: the names of its properties and its default hosts."""
 
     name: str
     schemes: tuple[str, ...]
@@ -98,7 +98,7 @@ class Store:
         return any(self.is_credential(name) for name in properties)
 
     def is_credential(self, name: str) -> bool:
-        """Return whether a property is a credential for this store, or says where to find one."""
+        """Return whether a property is a credential for this store, or locates one."""
         return name in self.credentials or (self is AZURE and name.startswith(f"{AZURE_SAS}."))
 
     def is_default(self, endpoint: str) -> bool:
@@ -140,14 +140,14 @@ _NEVER_FROM_SERVICE: Final = frozenset({S3_USE_ENVIRONMENT, *ROLES})
 
 
 def store_of(location: str) -> Store | None:
-    """Return the object store that keeps a location, or None."""
+    """Return the type of object store of a location, or None."""
     scheme = scheme_of(location)
     return next((store for store in STORES if scheme in store.schemes), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The address of a store and who named it; None is the store's default hosts."""
+    """The address of a store and its source; None means the store's default hosts."""
 
     url: str | None
     source: Source
@@ -155,7 +155,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Credentials of one store and who gave them; those of a service are asked for at each request."""
+    """Credentials of one store and their source; those of a service are read for each request."""
 
     current: Callable[[], Mapping[str, str]] = field(repr=False)
     source: Source
@@ -163,12 +163,12 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class AzureHosts:
-    """The hosts in Azure locations that may be contacted, and the accounts that the user's keys belong to."""
+    """The hosts in Azure locations that may be contacted, and the accounts to which the user's keys belong."""
 
     tails: frozenset[str] = _AZURE_TAILS
-    """Domains whose accounts are all allowed."""
+    """Domains in which all accounts are allowed."""
     hosts: frozenset[str] = frozenset()
-    """Single accounts elsewhere, as `account.blob.domain`."""
+    """Single accounts in other domains, as `account.blob.domain`."""
     accounts: frozenset[str] = frozenset()
     """The accounts of the user's key; empty if the user named none."""
 
@@ -186,30 +186,30 @@ class AzureHosts:
         return not self.accounts or account in self.accounts or host in self.hosts
 
     def check_location(self, location: str) -> None:
-        """Refuse a location at a host that neither the user nor the service named, or that cannot be told."""
+        """Refuse a location that cannot be parsed, or whose host neither the user nor the service named."""
         if scheme_of(location) not in AZURE.schemes:
             return
-        found = _azure_parts(location)
-        if found is None:
+        parts = _azure_parts(location)
+        if parts is None:
             raise InvalidRequestError(
-                f"Cannot use the location {location[:200]!r}: what follows // is not a container, or a container and "
-                "its account"
+                f"Cannot use the location {location[:200]!r}: the part after // is neither a container nor "
+                "a container and its account"
             )
-        if found["tail"] is not None:
-            self.check(found["account"], found["tail"])
+        if parts["tail"] is not None:
+            self.check(parts["account"], parts["tail"])
 
 
 @dataclass(frozen=True, slots=True)
 class StoreAccount:
-    """One store as it is used: its endpoint with the credentials that belong to it.
+    """One store with its endpoint and the credentials that belong to it.
 
-    Creating one with the user's credentials and an endpoint that only a service named is refused.
+    Combining the user's credentials with an endpoint that only a service named is refused.
     """
 
     store: Store
     endpoint: Endpoint
     credentials: Credentials | None = None
-    """None for anonymous requests, and for requests that a service signs."""
+    """None for anonymous requests, and for requests signed by a service."""
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
     trusted: frozenset[str] = frozenset()
     """The endpoints that the user trusts with their credentials."""
@@ -217,12 +217,12 @@ class StoreAccount:
 
     def __post_init__(self) -> None:
         url = self.endpoint.url
-        # Others than frazil read them too, and differently: only what is plain means one host to all.
+        # Other readers parse URLs differently, so only a plain one that means the same host to all is accepted.
         if url is not None:
             parse_endpoint(self.store.endpoint, url)
         check_region(first_of(self.settings, S3_REGION))
-        is_users = self.credentials is not None and self.credentials.source is Source.USER
-        if url is None or not is_users or not self.is_strange:
+        is_user_credential = self.credentials is not None and self.credentials.source is Source.USER
+        if url is None or not is_user_credential or not self.is_strange:
             return
         raise InvalidRequestError(
             f"Cannot use {self.store.name} at {shown_endpoint(url)}: the catalog service names this endpoint, and your "
@@ -232,7 +232,7 @@ class StoreAccount:
 
     @property
     def is_strange(self) -> bool:
-        """Whether the endpoint is named by the catalog service alone."""
+        """Whether only the catalog service named the endpoint."""
         url = self.endpoint.url
         if url is None or self.endpoint.source is Source.USER:
             return False
@@ -240,39 +240,39 @@ class StoreAccount:
 
     @property
     def is_vended(self) -> bool:
-        """Whether the credentials are the catalog service's."""
+        """Whether the catalog service vended the credentials."""
         return self.credentials is not None and self.credentials.source is Source.SERVICE
 
     @property
     def properties(self) -> dict[str, str]:
-        """The account as properties, with the credentials of this moment."""
-        found = dict(self.settings)
+        """The account as properties, with the present credentials."""
+        account = dict(self.settings)
         if self.endpoint.url is not None:
-            found[self.store.endpoint] = self.endpoint.url
-        return found if self.credentials is None else {**found, **self.credentials.current()}
+            account[self.store.endpoint] = self.endpoint.url
+        return account if self.credentials is None else {**account, **self.credentials.current()}
 
 
 class Stores:
-    """How each object store is reached: by the user's properties, and by what a catalog service sends."""
+    """The access to each object store: by the user's properties, and by what a catalog service sends."""
 
-    __slots__ = ("_current", "_defaults", "_given", "_hosts", "_own", "_places", "_trusted")
+    __slots__ = ("_current", "_defaults", "_table_config", "_hosts", "_own", "_places", "_trusted")
 
     def __init__(
         self,
         own: Mapping[str, str] | None = None,
         *,
         defaults: Mapping[str, str] | None = None,
-        given: Mapping[str, str] | None = None,
+        table_config: Mapping[str, str] | None = None,
         current: Callable[[], Mapping[str, str]] | None = None,
         places: Iterable[str] = (),
     ) -> None:
         """Take the user's properties, a service's configuration, and what the service sends with a table.
 
-        `current` returns the service's credentials at each request. `places` are locations that the user named.
+        `current` returns the service's credentials for each request. `places` are locations that the user named.
         """
         self._own = dict(own or {})
         self._defaults = dict(defaults or {})
-        self._given = dict(given or {})
+        self._table_config = dict(table_config or {})
         self._current = current
         self._places = tuple(places)
         self._trusted = trusted_endpoints(self._own)
@@ -282,31 +282,35 @@ class Stores:
         return "Stores()"
 
     def __reduce__(self) -> tuple[object, ...]:
-        raise TypeError("accounts of stores are not pickled, since they hold credentials")
+        raise TypeError("accounts of stores cannot be pickled, since they hold credentials")
 
     @property
     def own(self) -> Mapping[str, str]:
         """The user's properties."""
         return self._own
 
-    def with_service(self, given: Mapping[str, str], current: Callable[[], Mapping[str, str]] | None = None) -> Stores:
-        """Return the stores with what a service sends for a table."""
-        return Stores(self._own, defaults=self._defaults, given=given, current=current, places=self._places)
+    def with_service(
+        self, table_config: Mapping[str, str], current: Callable[[], Mapping[str, str]] | None = None
+    ) -> Stores:
+        """Return the stores with the configuration and credentials that a service sends for a table."""
+        return Stores(
+            self._own, defaults=self._defaults, table_config=table_config, current=current, places=self._places
+        )
 
     def names_store(self, store: Store) -> bool:
-        """Return whether the user or the service says anything about a store."""
-        named = self._named()
-        return store.has_credentials(named) or any(name in named for name in (store.endpoint, *store.settings))
+        """Return whether the user or the service configures a store."""
+        names = self._named()
+        return store.has_credentials(names) or any(name in names for name in (store.endpoint, *store.settings))
 
     def has_settings(self, config: Mapping[str, str]) -> bool:
         """Return whether a service's settings change how a store is reached."""
-        known = {name for store in STORES for name in (store.endpoint, *store.settings)} | _COMMON
-        return any(name in known and self._own.get(name) != value for name, value in config.items())
+        relevant = {name for store in STORES for name in (store.endpoint, *store.settings)} | _COMMON
+        return any(name in relevant and self._own.get(name) != value for name, value in config.items())
 
     def account(self, store: Store, *, is_signed: bool = False) -> StoreAccount:
-        """Return how a store is reached; refuse to send the user's credentials where a service says.
+        """Return how a store is reached; refuse to send the user's credentials to an endpoint of a service.
 
-        With `is_signed`, the service signs each request, so that no credentials belong to it.
+        With `is_signed`, the service signs each request, so that it has no credentials.
         """
         vended = self._vended(store)
         endpoint = self._endpoint(store, is_service_first=vended is not None or is_signed)
@@ -316,8 +320,8 @@ class Stores:
         if vended is not None or is_signed:
             credentials = vended
         elif not is_anonymous and store.has_credentials(self._own):
-            found = {name: value for name, value in self._own.items() if store.is_credential(name)}
-            credentials = Credentials(lambda: found, Source.USER)
+            secrets = {name: value for name, value in self._own.items() if store.is_credential(name)}
+            credentials = Credentials(lambda: secrets, Source.USER)
         return StoreAccount(
             store,
             endpoint,
@@ -332,10 +336,10 @@ class Stores:
         self._hosts.check_location(location)
 
     def _named(self) -> frozenset[str]:
-        return frozenset({*self._own, *self._defaults, *self._given})
+        return frozenset({*self._own, *self._defaults, *self._table_config})
 
     def _endpoint(self, store: Store, *, is_service_first: bool) -> Endpoint:
-        service = self._given.get(store.endpoint, self._defaults.get(store.endpoint))
+        service = self._table_config.get(store.endpoint, self._defaults.get(store.endpoint))
         own = self._own.get(store.endpoint)
         if service is not None and (is_service_first or own is None) and service != own:
             return Endpoint(service, Source.SERVICE)
@@ -350,51 +354,52 @@ class Stores:
             }
 
         current = self._current
-        if current is None or not names(self._given):
+        if current is None or not names(self._table_config):
             return None
         return Credentials(lambda: names(current()), Source.SERVICE)
 
     def _settings(self, store: Store, endpoint: Endpoint) -> dict[str, str]:
-        known = store.settings | _COMMON
+        supported = store.settings | _COMMON
         if endpoint.url is not None and endpoint.source is Source.USER:
-            known -= _ADDRESSING
+            supported -= _ADDRESSING
         own = {
             name: value
             for name, value in self._own.items()
             if name in (PROPERTIES - store.credentials - {store.endpoint}) and not _is_elsewhere(name, store)
         }
-        defaults, given = (
-            {name: value for name, value in found.items() if name in known} for found in (self._defaults, self._given)
+        defaults, vended = (
+            {name: value for name, value in config.items() if name in supported}
+            for config in (self._defaults, self._table_config)
         )
-        return {**defaults, **own, **given}
+        return {**defaults, **own, **vended}
 
     def _azure_hosts(self) -> AzureHosts:
-        places = [found for found in map(_azure_parts, self._places) if found is not None]
-        named = set() if self._current is None else set(_hosts_of_signatures(self._given))
+        places = [parts for parts in map(_azure_parts, self._places) if parts is not None]
+        hosts = set() if self._current is None else set(_hosts_of_signatures(self._table_config))
         accounts = {self._own[name] for name in AZURE_ACCOUNT_NAMES if name in self._own}
-        accounts |= {found["account"] for found in places if found["account"] is not None}
+        accounts |= {parts["account"] for parts in places if parts["account"] is not None}
         return AzureHosts(
-            _AZURE_TAILS | {found["tail"] for found in places if found["tail"] is not None},
-            frozenset(named | {_as_blob_host(urlsplit(url).hostname or "") for url in self._trusted}),
+            _AZURE_TAILS | {parts["tail"] for parts in places if parts["tail"] is not None},
+            frozenset(hosts | {_as_blob_host(urlsplit(url).hostname or "") for url in self._trusted}),
             frozenset(accounts),
         )
 
 
 def trusted_endpoints(properties: Mapping[str, str]) -> frozenset[str]:
-    """Return the endpoints that the user trusts, by `credentials.endpoints`."""
+    """Return the endpoints of `credentials.endpoints`, which the user trusts."""
     text = properties.get(CREDENTIAL_ENDPOINTS)
-    found = () if text is None else tuple(piece.strip() for piece in text.split(","))
-    for url in found:
+    urls = () if text is None else tuple(piece.strip() for piece in text.split(","))
+    for url in urls:
         if not url.lower().startswith(("http://", "https://")) or "@" in url or normal_endpoint(url) == "":
             raise InvalidPropertyError(
                 f"Cannot use {CREDENTIAL_ENDPOINTS}: {shown_endpoint(url)!r} is not an endpoint",
-                hint="Give https://host or http://host:port, with commas between.",
+                hint="Use https://host or http://host:port, separated by commas.",
             )
-    return frozenset(normal_endpoint(url) for url in found)
+    return frozenset(normal_endpoint(url) for url in urls)
 
 
 def normal_endpoint(url: str) -> str:
-    """Return an address by its scheme, host and port alone, so that two can be compared; empty if it has no host."""
+    """Reduce an address to scheme, host and port, for comparison; empty if it has no host."""
     try:
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -405,16 +410,16 @@ def normal_endpoint(url: str) -> str:
 
 
 def shown_endpoint(url: str) -> str:
-    """Return an endpoint as it may be shown in an error."""
+    """Return an endpoint for display in an error."""
     try:
         parts = urlsplit(url)
     except ValueError:
-        return "an address that cannot be read"
+        return "an invalid address"
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"[:200]
 
 
 def _hosts_of_signatures(config: Mapping[str, str]) -> Iterable[str]:
-    """Return the Azure hosts for which a service sends a signature of its own, as `account.blob.domain`."""
+    """Return the Azure hosts for which a service sends its own signature, as `account.blob.domain`."""
     for name in config:
         account, dot, rest = name.removeprefix(f"{AZURE_SAS}.").partition(".")
         if name.startswith(f"{AZURE_SAS}.") and dot and account:

@@ -12,6 +12,7 @@ rewrite and a session is there.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -19,9 +20,8 @@ from frazil.catalog.base import Catalog
 from frazil.commit.new_snapshot import Target
 from frazil.commit.remove_dangling_deletes import RemoveDanglingDeletes, count_dangling_deletes
 from frazil.commit.rewrite_manifests import RewriteManifests
-from frazil.errors import InvalidRequestError
-from frazil.expr.bind import bind
-from frazil.expr.parse import parse_predicate
+from frazil.errors import InvalidRequestError, TextSyntaxError, UnsupportedError
+from frazil.evaluate.condition import Session, read_condition
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
 from frazil.maintenance.add_files import AddFilesResult, add_files
@@ -58,7 +58,7 @@ from frazil.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from frazil.table.metadata_verbs import expiry_of
 from frazil.table.on_spark import active_session, choose_session, is_spark_frame
 from frazil.table.point_in_time import PointInTime, milliseconds_of
-from frazil.table.sql_meaning import plain_predicate
+from frazil.table.sql_meaning import is_utc
 from frazil.table.write_rows import is_here_only
 
 LARGE_BYTES: Final = 1 << 30
@@ -156,19 +156,24 @@ class Maintain:
         return result
 
     def _predicate(self, loaded: LoadedTable, where: Predicate | str | None, branch: str) -> Predicate:
-        """Return the condition that chooses files; one beyond frazil's language is Spark's to read, if it is there."""
+        """Return the predicate that chooses files; a condition that frazil does not compute is left to Spark."""
         if where is None:
             return TRUE
-        schema = loaded.metadata.current_schema
-        predicate = plain_predicate(where, schema)
-        session = active_session() if predicate is None else None
-        if predicate is None and session is not None and isinstance(where, str):
+        try:
+            condition = read_condition(where, loaded.metadata.current_schema, Session(time.time_ns() // 1000, is_utc()))
+        except (UnsupportedError, TextSyntaxError):
+            session = active_session()
+            if session is None or not isinstance(where, str):
+                raise
             from frazil.spark.change.conditions import files_predicate
 
             return files_predicate(session, loaded, branch, where, self._cache)
-        if predicate is None:
-            predicate = parse_predicate(where) if isinstance(where, str) else where
-        return bind(schema, predicate, case_sensitive=False)
+        if condition.test is not None and condition.predicate == TRUE:
+            raise InvalidRequestError(
+                f"Cannot choose files by {where!r}: file metadata cannot decide it",
+                hint="Compare columns with literals: files are chosen whole, on Spark too.",
+            )
+        return condition.predicate
 
     def _rewriter(self, loaded: LoadedTable, on_spark: bool | None) -> Rewriter | None:
         """Return what rewrites files on Spark; None where it is done in this process."""

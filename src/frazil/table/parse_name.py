@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from frazil.errors import InvalidRequestError
-from frazil.spec.text_place import syntax_error
+from frazil.text.place import syntax_error
 
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 

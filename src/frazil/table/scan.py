@@ -6,11 +6,12 @@ Nothing is read before a method asks for it. `plan()` reads metadata, the `to_` 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,9 +23,13 @@ from frazil.datafile.read_file import DEFAULT_BATCH_ROWS
 from frazil.datafile.read_task import TableView, count_task, read_task, view_table
 from frazil.datafile.read_tasks import read_in_order
 from frazil.errors import FieldNotFoundError, InvalidRequestError
+from frazil.evaluate.condition import Session, read_condition
+from frazil.evaluate.row_test import RowTest
 from frazil.expr.bind import bind
-from frazil.expr.parse import NO_PARAMETERS, parse_predicate
+from frazil.expr.expressions import Expression
+from frazil.expr.parse import NO_PARAMETERS, parse_condition
 from frazil.expr.predicates import FALSE, TRUE, Predicate
+from frazil.expr.show_sql import show_sql
 from frazil.loaded import LoadedTable
 from frazil.scan.changelog import Changelog, ChangelogTask, plan_changelog
 from frazil.scan.choose_snapshot import SnapshotChoice, choose_snapshot
@@ -47,6 +52,7 @@ from frazil.table.describe import describe, listed, snapshot_text
 from frazil.table.hand_offs import LazyHandOffs
 from frazil.table.on_spark import choose_session
 from frazil.table.point_in_time import PointInTime, milliseconds_of
+from frazil.table.sql_meaning import is_utc
 from frazil.threads import default_threads, map_in_order
 
 if TYPE_CHECKING:
@@ -96,14 +102,17 @@ def scan_table(
 ) -> Scan:
     """Make a scan; refuse at once what cannot be read: unknown columns and snapshots, filters that do not fit.
 
+    What of the filter planning cannot use is tested on the rows that are read.
+
     `columns` are full names, nested ones with dots, in the order to show them; `*` stands for all columns of the
     table, and metadata columns (`_file`, `_pos`, `_partition`, `_spec_id`, `_deleted`, `_row_id`,
     `_last_updated_sequence_number`) are shown where they are named. `as_of` is a point in time: a datetime with
     a zone, text such as `2024-06-01T00:00:00Z`, `yesterday` or `7d`, or milliseconds from 1970. `parameters` are values
     for names in the text of the predicate: `:name`.
     """
+    where: Expression | None = None
     if isinstance(predicate, str) or parameters:
-        predicate = parse_predicate(predicate if isinstance(predicate, str) else "true", parameters)
+        where, predicate = parse_condition(predicate if isinstance(predicate, str) else "true", parameters), TRUE
     if predicate is None:
         predicate = TRUE
     if isinstance(columns, str):
@@ -122,13 +131,26 @@ def scan_table(
     if limit is not None and limit < 0:
         raise InvalidRequestError(f"Cannot scan {table.name} with the limit {limit}: it must not be negative")
     try:
-        bind(scan.table_schema, scan.predicate, case_sensitive=case_sensitive)
+        if where is None:
+            bind(scan.table_schema, scan.predicate, case_sensitive=case_sensitive)
+        else:
+            scan = _filtered(scan, where)
         _ = scan.schema
     except FieldNotFoundError as error:
         error.context.setdefault("table", table.name)
         error.context.setdefault("snapshot", None if scan.snapshot is None else scan.snapshot.snapshot_id)
         raise
     return scan
+
+
+def _filtered(scan: Scan, where: Expression) -> Scan:
+    """Return a scan of the rows of a condition: planning uses one part of it, rows are tested for the other."""
+    session, schema = Session(time.time_ns() // 1000), scan.table_schema
+    condition = read_condition(where, schema, session, case_sensitive=scan.case_sensitive, may_test_nanos=True)
+    test = None
+    if condition.rest is not None:
+        test = RowTest(condition.rest, schema, session.now_us, scan.case_sensitive, condition.is_zoned)
+    return replace(scan, predicate=condition.predicate, where=where, test=test)
 
 
 @dataclass(frozen=True, repr=False)
@@ -148,6 +170,13 @@ class Scan(LazyHandOffs):
     options: ScanOptions = DEFAULT_OPTIONS
     appends: Appends | None = None
     changelog: Changelog | None = None
+    where: Expression | None = None
+    """The condition as it was written, or None if it was a predicate."""
+    test: RowTest | None = None
+    """What rows are tested for beside the predicate."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {own.name: getattr(self, own.name) for own in fields(self)}
 
     def __repr__(self) -> str:
         window = self.changelog if self.appends is None else self.appends
@@ -157,10 +186,16 @@ class Scan(LazyHandOffs):
             f"Scan of {self.table.name!r}",
             snapshot=snapshot_text(self.snapshot),
             rows="" if window is None else f"{what} {'from the beginning' if start is None else f'after {start}'}",
-            filter="" if self.predicate == TRUE else str(self.predicate),
+            filter=self._filter_text,
             columns=listed([nested_field.name for nested_field in self.schema.fields]),
             limit="" if self.limit is None else str(self.limit),
         )
+
+    @property
+    def _filter_text(self) -> str:
+        if self.where is not None:
+            return show_sql(self.where)
+        return "" if self.predicate == TRUE else str(self.predicate)
 
     @cached_property
     def _chosen(self) -> tuple[Snapshot | None, Schema]:
@@ -185,6 +220,11 @@ class Scan(LazyHandOffs):
         """The columns that are shown, in order."""
         schema = _project(self.table_schema, self.columns, self._view, case_sensitive=self.case_sensitive)
         return schema if self.changelog is None else Schema((*schema.fields, *CHANGE_COLUMNS))
+
+    @cached_property
+    def _read_schema(self) -> Schema:
+        """The columns that are read: those that are shown, and those that rows are tested by."""
+        return self.schema if self.test is None else self.test.read_schema(self.schema)
 
     @property
     def _source(self) -> tuple[str, str]:
@@ -244,7 +284,7 @@ class Scan(LazyHandOffs):
         if left == 0:
             return
         cache = DeleteCache(self.options.delete_cache_bytes)
-        schema, view, storage = self.schema, self._view, self.table.storage
+        schema, view, storage = self._read_schema, self._view, self.table.storage
 
         parts = self._parts()
         first = list(islice(parts, self._threads))
@@ -255,12 +295,21 @@ class Scan(LazyHandOffs):
             given = task.storage or storage
             return read_task(task, view, schema, given, cache=cache, batch_rows=batch_rows, use_threads=use_threads)
 
-        for batch in read_in_order(read, chain(first, parts), threads=self._threads, keeps_all=keeps_all):
+        batches = read_in_order(read, chain(first, parts), threads=self._threads, keeps_all=keeps_all)
+        for batch in batches if self.test is None else self._passing(batches):
             if left is not None and batch.num_rows >= left:
                 yield batch.slice(0, left)
                 return
             yield batch
             left = None if left is None else left - batch.num_rows
+
+    def _passing(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows that pass the test, with the columns that are shown."""
+        assert self.test is not None
+        for batch in batches:
+            passing = self.test.keep(batch, self._read_schema, self.schema)
+            if passing.num_rows:
+                yield passing
 
     def _parts(self) -> Iterator[FileScanTask]:
         """Yield the plan's tasks, large ones in parts that can be read at once."""
@@ -275,7 +324,7 @@ class Scan(LazyHandOffs):
         if self.columns is not None:
             columns = [
                 nested_field.name
-                for nested_field in self.schema.fields
+                for nested_field in self._read_schema.fields
                 if self.table_schema.find_field(nested_field.name) is not None
             ]
         return planner(
@@ -318,7 +367,7 @@ class Scan(LazyHandOffs):
                 self.table,
                 self.snapshot,
                 self.table_schema,
-                self.schema,
+                self._read_schema,
                 self.predicate,
                 self.options.manifest_cache,
                 case_sensitive=self.case_sensitive,
@@ -327,6 +376,10 @@ class Scan(LazyHandOffs):
                 open_file_cost_bytes=self.options.open_file_cost_bytes,
             ),
         )
+        if self.test is not None:
+            from frazil.spark.read.tested_rows import passing_rows
+
+            frame = passing_rows(frame, self.test, self._read_schema, self.schema, is_utc=is_utc())
         return frame if self.limit is None else frame.limit(self.limit)
 
     def count(self) -> int:
@@ -335,6 +388,9 @@ class Scan(LazyHandOffs):
         Files whose rows all match are counted from metadata, less what deletion vectors record; position delete
         files are read for their positions only, other files for the columns that decide which rows count.
         """
+        if self.test is not None:
+            needed = replace(self, columns=self.test.columns or None)
+            return sum(batch.num_rows for batch in needed._batches(_ROWS_AT_ONCE))
         plan = self.plan()
         cache = DeleteCache(self.options.delete_cache_bytes)
         total = 0

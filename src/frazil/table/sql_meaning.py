@@ -10,7 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from frazil.commit.new_snapshot import find_parent
-from frazil.evaluate import condition
+from frazil.errors import FrazilError
+from frazil.expr.extract import extract
+from frazil.expr.parse import parse_condition
 from frazil.expr.predicates import TRUE, Predicate, not_
 from frazil.loaded import LoadedTable
 from frazil.scan.choose_snapshot import SnapshotChoice
@@ -36,7 +38,13 @@ def plain_predicate(where: Any, schema: Schema) -> Predicate | None:
         return where
     # An expression that Spark has resolved has Spark's text of it.
     where = getattr(where, "sql_text", where)
-    return condition.plain_predicate(where, schema, is_utc=is_utc) if isinstance(where, str) else None
+    if not isinstance(where, str):
+        return None
+    try:
+        extracted = extract(parse_condition(where), schema, is_utc=is_utc, may_test_nanos=False)
+    except FrazilError:
+        return None
+    return extracted.predicate if extracted.is_exact else None
 
 
 def takes_files_whole(

@@ -16,8 +16,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from frazil.evaluate import sql_types as t
-from frazil.expr.lex import digits_of
 from frazil.expr.predicates import TypedText, sql_literal
+from frazil.text.literals import digits_of
 
 ATOM, SUM, TEST, LOGIC = range(4)
 """How tightly a text holds together: what binds less than its place asks for is put in brackets."""

@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from frazil.errors import FieldNotFoundError, InvalidRequestError, UnsupportedError
 from frazil.evaluate import sql_types as t
-from frazil.expr.parse import python_value
+from frazil.expr.parameters import python_value
 from frazil.expr.predicates import sql_literal
 from frazil.table.statement_literals import ATOM, LOGIC, SUM, TEST, Value, literal_of, read_text
 from frazil.table.statement_text import sql_of

@@ -170,7 +170,7 @@ class Table(TableVerbs):
     ) -> Scan:
         """Ask for rows: a condition, columns, and a snapshot by id, by time or by branch or tag.
 
-        The condition is in the language of `docs/conditions.md`, a subset of Spark SQL, or built with `frazil.col`;
+        The condition is in the language of `docs/conditions.md`, a part of Spark SQL, or built with `frazil.col`;
         further arguments are values for the names in it: `t.scan("id = :x", x=7)`.
         """
         check_columns(columns)

@@ -136,7 +136,7 @@ def test_unresolvable_paths_are_not_deleted() -> None:
             raise InvalidRequestError("Cannot look")
 
     assert owned("s3://b/wh/t", storage=Blind()).find_refusal("s3://b/wh/t/f") == (
-        "where it is cannot be told (Cannot look)"
+        "its location cannot be resolved (Cannot look)"
     )
 
 
@@ -195,5 +195,5 @@ def test_unloadable_table_may_own_anything_not_below_the_pointer() -> None:
     catalog.storage.delete(str(catalog.load_table(("db", "other0")).metadata_location))
     rule = OwnedFolders(catalog, loaded)
     rule.check("memory://wh/db/t/data/f")
-    assert "db.other0 may have files there, and cannot be loaded" in str(rule.find_refusal("memory://wh/data/t/f"))
+    assert "db.other0 may have files there but cannot be loaded" in str(rule.find_refusal("memory://wh/data/t/f"))
     assert OwnedFolders(catalog, loaded, ["memory://wh/data/t"]).find_refusal("memory://wh/data/t/f") is None

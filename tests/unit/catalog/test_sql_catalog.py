@@ -160,7 +160,7 @@ class TestOlderLayout:
     def test_views_require_the_type_column(self, old: SqlCatalog, path: Path) -> None:
         made_table(old)
         assert old.list_views(("db",)) == ()
-        with pytest.raises(UnsupportedError, match="knows no views") as caught:
+        with pytest.raises(UnsupportedError, match="older layout without views") as caught:
             old.create_view(("db", "v"), builders.schema(), VERSION)
         assert "enable_views" in str(caught.value)
         with pytest.raises(ViewNotFoundError):
@@ -177,9 +177,9 @@ class TestNames:
     @pytest.mark.parametrize("namespace", [("a.b",), (".",), ("a", "b."), ("a..b",)])
     def test_dot_in_a_namespace_is_refused(self, catalog: SqlCatalog, namespace: tuple[str, ...]) -> None:
         for act in (catalog.create_namespace, catalog.namespace_exists, catalog.drop_namespace, catalog.list_tables):
-            with pytest.raises(InvalidRequestError, match="with a dot in it"):
+            with pytest.raises(InvalidRequestError, match="with its dot"):
                 act(namespace)
-        with pytest.raises(InvalidRequestError, match="with a dot in it"):
+        with pytest.raises(InvalidRequestError, match="with its dot"):
             catalog.load_table((*namespace, "t"))
 
     def test_dot_in_a_table_name_is_allowed(self, catalog: SqlCatalog) -> None:
@@ -333,7 +333,7 @@ class TestUris:
 
     @pytest.mark.parametrize("uri", ["mysql://me:hunter2@host/db", "hunter2", "", "jdbc:postgresql://me:hunter2@h/d"])
     def test_other_databases_are_refused_without_showing_credentials(self, uri: str) -> None:
-        with pytest.raises(InvalidRequestError, match="not known") as caught:
+        with pytest.raises(InvalidRequestError, match="not supported") as caught:
             open_database(uri)
         assert "hunter2" not in str(caught.value)
 

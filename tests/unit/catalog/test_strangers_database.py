@@ -28,7 +28,7 @@ def test_view_replacing_a_catalog_table_is_refused(tmp_path: Path) -> None:
         f"CREATE VIEW iceberg_tables AS SELECT 'default' AS catalog_name, 'db' AS table_namespace, x AS table_name, "
         f"NULL AS metadata_location, NULL AS previous_metadata_location, NULL AS iceberg_type FROM ({endless})",
     )
-    with pytest.raises(StorageError, match="iceberg_tables is no table but a view"):
+    with pytest.raises(StorageError, match="iceberg_tables is not a table but a view"):
         frazil.connect(made)
 
 

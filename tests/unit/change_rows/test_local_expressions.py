@@ -14,11 +14,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import frazil
 from frazil.errors import FieldNotFoundError, FrazilError, InvalidRequestError, TextSyntaxError, UnsupportedError
 from frazil.evaluate import condition  # noqa: F401 - it fills the table of functions
 from frazil.evaluate.compile_expression import SOURCE, TARGET, Compiler, Rows
 from frazil.evaluate.sql_types import shown_name
-from frazil.expr.parse_expression import parse_expression
+from frazil.expr.parse import parse_expression
 from tests.support.expression_texts import COLUMNS, ROWS, make_expression
 
 D = Decimal
@@ -30,7 +31,7 @@ def compute(text: str, rows: list[dict[str, Any]] = ROWS[:1]) -> tuple[str, list
 
 
 def arrays(text: str, rows: list[dict[str, Any]]) -> pa.Array:
-    made = Compiler({TARGET: COLUMNS}).compile(parse_expression(text).expression)
+    made = Compiler({TARGET: COLUMNS}).compile(parse_expression(text))
     columns = {(TARGET, name): pa.array([row[name] for row in rows], kind) for name, kind in COLUMNS.items()}
     found = made.array(Rows(columns, len(rows)))
     assert found.type == made.data_type
@@ -184,7 +185,7 @@ def test_names_resolve_in_any_case_on_their_side() -> None:
     rows = Rows({(side, name): pa.array([at]) for at, side in enumerate(kinds) for name in kinds[side]}, 1)
 
     def one(text: str) -> Any:
-        return Compiler(kinds).compile(parse_expression(text).expression).array(rows).to_pylist()[0]
+        return Compiler(kinds).compile(parse_expression(text)).array(rows).to_pylist()[0]
 
     assert (one("target.id"), one("source.id"), one("V"), one("w")) == (0, 1, 0, 1)
     with pytest.raises(InvalidRequestError, match=r"both sides.*\n.*target\.id"):
@@ -214,3 +215,16 @@ def test_random_expression_is_evaluated_or_refused_with_a_frazil_error(seed: int
         except FrazilError:
             continue
         assert len(found) == len(ROWS)
+
+
+def test_concat_ws_of_rows_without_any_text_is_empty() -> None:
+    with frazil.connect("memory:") as lake:
+        table = lake.create_table("db.w", "id int, s string, o string")
+        table.append([{"id": 1, "s": None}, {"id": 2, "s": "a"}, {"id": 3, "s": "b"}])
+        table.update({"o": "concat_ws(',', s, s)"})
+        assert table.scan().to_arrow()["o"].to_pylist() == ["", "a,a", "b,b"]
+        table.update({"o": "concat_ws(null, s)"})
+        assert table.scan().to_arrow()["o"].to_pylist() == [None] * 3
+        table.delete("concat_ws(',', s) = 'b'")
+        assert table.scan("concat_ws(',', s) = ''").to_arrow()["id"].to_pylist() == [1]
+        assert table.scan().count() == 2

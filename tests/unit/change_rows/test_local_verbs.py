@@ -592,7 +592,7 @@ def test_columns_differing_in_case_get_their_own_values() -> None:
     with pytest.raises(SchemaMismatchError, match="the source lacks m"):
         table.upsert(pa.table({"id": [1], "M": [30], "m_1": [3]}), keys=["id"], engine="local")
     other = lake.create_table("db.u", "id bigint, mm int")
-    with pytest.raises(InvalidRequestError, match="Cannot tell which column mm is"):
+    with pytest.raises(InvalidRequestError, match="Cannot match the column mm"):
         other.upsert(pa.table({"id": [1], "MM": [30], "Mm": [3]}), keys=["id"], engine="local")
 
 

@@ -69,5 +69,5 @@ def test_dict_rows_may_have_new_columns() -> None:
 
 
 def test_duplicate_column_names_are_refused() -> None:
-    with pytest.raises(SchemaMismatchError, match="two columns of the name 'id'"):
+    with pytest.raises(SchemaMismatchError, match="two columns named 'id'"):
         open_source(pa.table([pa.array([1]), pa.array([2])], names=["id", "id"]), SCHEMA)

@@ -279,9 +279,9 @@ def test_invalid_update_is_reported_with_its_position(sent: Any, message: str) -
 
 
 def test_unknown_kind_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="'drop-everything' is not known"):
+    with pytest.raises(UnsupportedError, match="'drop-everything' is not supported"):
         decode_update({"action": "drop-everything"})
-    with pytest.raises(UnsupportedError, match="'assert-luck' is not known"):
+    with pytest.raises(UnsupportedError, match="'assert-luck' is not supported"):
         decode_requirement({"type": "assert-luck"})
     with pytest.raises(InvalidRequestError, match="not an update"):
         encode_update("x")  # type: ignore[arg-type]

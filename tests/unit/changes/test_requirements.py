@@ -34,7 +34,7 @@ UNMET: list[tuple[TableRequirement, str]] = [
     (required.AssertTableUuid(OTHER_UUID), "UUID"),
     (required.AssertRefSnapshotId("main", 1), "branch 'main' is at 2, and should be at 1"),
     (required.AssertRefSnapshotId("eom", None), "tag 'eom' was created meanwhile"),
-    (required.AssertRefSnapshotId("absent", 1), "'absent' is gone"),
+    (required.AssertRefSnapshotId("absent", 1), "'absent' does not exist"),
     (required.AssertLastAssignedFieldId(2), "last column id is 3, and should be 2"),
     (required.AssertCurrentSchemaId(1), "current schema id"),
     (required.AssertLastAssignedPartitionId(1000), "last partition field id"),
@@ -86,5 +86,5 @@ def test_view_requirements() -> None:
     ):
         with pytest.raises(CommitConflictError):
             check_view_requirements(base, [requirement])
-    with pytest.raises(InvalidRequestError, match="about tables"):
+    with pytest.raises(InvalidRequestError, match="applies to tables"):
         check_view_requirements(view, [required.AssertDefaultSpecId(0)])  # type: ignore[list-item]

@@ -178,7 +178,7 @@ def test_failed_command_exits_with_1_and_a_hint(warehouse: str) -> None:
         (["head", "db.evnets"], "Did you mean db.events?"),
         (["view", "show", "db.totals"], "`frazil table list` lists the tables and views."),
         (["table", "files", "nowhere.t"], "`frazil table list` lists the tables and views."),
-        (["table", "show", "events"], "Give both, as in db.events."),
+        (["table", "show", "events"], "Use both, as in db.events."),
         (["sql", "--local", "selectt 1"], 'syntax error at or near "selectt"'),
         (["sql", "--local", "--file", "missing.sql"], "'missing.sql': No such file or directory"),
         (["table", "set", "db.events", "schema.name-mapping.default={"], "Set it to a name mapping as JSON"),

@@ -25,7 +25,7 @@ from frazil.commit.update_spec import UpdateSpec
 from frazil.commit.write_manifests import AddedFile
 from frazil.errors import ConcurrentChangeError, InvalidRequestError, SchemaMismatchError
 from frazil.expr.bind import bind
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.spec.data_file import DataFile
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.properties import IsolationLevel

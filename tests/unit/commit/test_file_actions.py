@@ -14,7 +14,7 @@ from frazil.commit.rewrite_files import RewriteFiles
 from frazil.commit.row_delta import RowDelta
 from frazil.commit.update_spec import UpdateSpec
 from frazil.errors import ConcurrentChangeError, FieldNotFoundError, InvalidRequestError
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.expr.predicates import TRUE
 from tests.support.commit_lab import Lab, paths_of
 

@@ -16,7 +16,7 @@ from frazil.commit.row_delta import RowDelta
 from frazil.commit.summary import COMMIT_ID, VERSION, totals_after
 from frazil.commit.transaction import Transaction
 from frazil.commit.update_refs import CreateRef
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.spec.data_file import FileContent
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.snapshot import Snapshot

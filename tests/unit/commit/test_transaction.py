@@ -38,7 +38,7 @@ from frazil.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.spec.frozen_map import FrozenMap
 from tests.support.commit_lab import SCHEMA, TABLE, Fault, Lab, paths_of
 
@@ -369,7 +369,7 @@ def test_foreign_snapshot_with_the_same_id_is_not_mistaken_for_the_own_one() -> 
     transaction.table(lab.load()).add(Append((mine,)))
     other.table(lab.load()).add(Append((theirs,)))
     other.commit()
-    with pytest.raises(InvalidRequestError, match="a snapshot of that id"):
+    with pytest.raises(InvalidRequestError, match="a snapshot with that ID"):
         transaction.commit()
     assert lab.paths() == paths_of(theirs)
 

@@ -17,7 +17,7 @@ from frazil.commit.update_properties import UpdateProperties, UpgradeFormat
 from frazil.commit.update_spec import UpdateSpec
 from frazil.commit.write_manifests import pack_from_end
 from frazil.errors import InvalidRequestError, NotFoundError
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.manifest import EntryStatus, ManifestContent
 from frazil.storage.failing import FailingStorage

@@ -161,7 +161,7 @@ def test_table_with_unreadable_metadata_shows_the_error(hostile: Served, name: s
     for tab in TABS:
         said = words_of(whole_page(hostile, f"/tables/odd.{name}{tab}", code=500))
         assert "Cannot" in said
-        assert "error of its own" not in said
+        assert "internal error of the console" not in said
 
 
 def test_lost_manifest_leaves_the_metadata_pages(hostile: Served) -> None:
@@ -174,7 +174,7 @@ def test_lost_manifest_leaves_the_metadata_pages(hostile: Served) -> None:
     for tab in ("/files", "/schema", "/rows", "/explain", "/diff"):
         page = whole_page(hostile, f"/tables/odd.lost_manifest{tab}")
         assert "This cannot be shown" in page, tab
-        assert "error of its own" not in page, tab
+        assert "internal error of the console" not in page, tab
         check_harmless(page)
 
 
@@ -191,7 +191,7 @@ def test_lost_data_file_leaves_the_metadata_pages(hostile: Served) -> None:
 def test_invalid_summary_numbers_are_ignored(hostile: Served) -> None:
     for tab in TABS:
         page = whole_page(hostile, f"/tables/odd.summary{tab}", code=400 if tab == "/diff" else 200)
-        assert "error of its own" not in page, tab
+        assert "internal error of the console" not in page, tab
 
 
 def test_empty_lake_explains_how_to_create_a_table(tmp_path: Path) -> None:

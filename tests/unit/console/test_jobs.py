@@ -24,7 +24,7 @@ from tests.support.served_lake import Served, served
 
 @pytest.fixture
 def jobs() -> Iterator[Jobs]:
-    made = Jobs(threads=2, kept=3)
+    made = Jobs(threads=2, max_jobs=3)
     yield made
     made.close()
 

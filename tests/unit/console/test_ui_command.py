@@ -78,8 +78,8 @@ def test_serve_with_ui_has_catalog_and_console_at_one_address(tmp_path: Path) ->
 @pytest.mark.parametrize(
     "arguments, code, said",
     [
-        (["ui", "--host", "0.0.0.0", "--no-browser"], 1, "no token is asked for"),
-        (["ui", "-w", "/does/not/exist", "--no-browser"], 1, "there is none"),
+        (["ui", "--host", "0.0.0.0", "--no-browser"], 1, "no token is required"),
+        (["ui", "-w", "/does/not/exist", "--no-browser"], 1, "it does not exist"),
         (["serve", "--write"], 2, "needs --ui"),
     ],
 )

@@ -13,7 +13,7 @@ from frazil.codec.name_mapping_json import encode_name_mapping
 from frazil.datafile.read_task import count_task, read_task, view_table
 from frazil.errors import InvalidDataFileError, InvalidManifestError, MissingFileError
 from frazil.expr.bind import bind
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.scan.tasks import FileScanTask
 from frazil.spec.data_file import DataFile, FileFormat
 from frazil.spec.name_mapping import MappedField, NameMapping, create_name_mapping

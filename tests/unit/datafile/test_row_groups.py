@@ -18,7 +18,7 @@ from frazil.datafile.read_parquet import ParquetReader
 from frazil.datafile.row_groups import bounds, row_group_test
 from frazil.expr.bind import bind
 from frazil.expr.evaluate_row import evaluate_row
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.expr.predicates import FALSE, TRUE, Predicate, field_ids_of
 from frazil.spec.schema import Schema
 from frazil.spec.types import (

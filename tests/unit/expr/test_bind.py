@@ -13,7 +13,7 @@ import pytest
 from frazil.errors import FieldNotFoundError, FrazilError, InvalidRequestError, SchemaMismatchError
 from frazil.expr.bind import bind
 from frazil.expr.evaluate_row import evaluate_row
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.expr.predicates import (
     Predicate,
     at_least,

@@ -13,7 +13,7 @@ import pytest
 
 import frazil
 from frazil import Condition, col
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from tests.support.conditions_page import DDL, page_rows
 
 NASTY = [

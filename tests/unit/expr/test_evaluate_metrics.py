@@ -10,7 +10,7 @@ import pytest
 from frazil.codec.single_value import encode_value
 from frazil.expr.bind import bind
 from frazil.expr.evaluate_manifest import may_hold_match
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.spec.data_file import DataFile, FileFormat
 from frazil.spec.manifest import FieldSummary, ManifestFile
 from frazil.spec.schema import Schema

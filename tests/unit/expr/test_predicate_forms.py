@@ -8,7 +8,7 @@ import pytest
 
 from frazil.errors import InvalidRequestError
 from frazil.expr.bind import bind
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.expr.predicate_json import MAX_DEPTH, decode_predicate, encode_predicate
 from frazil.expr.predicates import any_of, equal
 from frazil.expr.sanitize import sanitize

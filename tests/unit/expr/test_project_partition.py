@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from frazil.expr.bind import bind
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.expr.predicates import Predicate, TransformTerm, greater_than, leaves_of
 from frazil.expr.project_partition import project_inclusive, project_strict
 from frazil.expr.residual import Residuals

@@ -12,7 +12,7 @@ from frazil.commit.conflicts import ReadSet
 from frazil.commit.row_delta import RowDelta
 from frazil.commit.update_spec import UpdateSpec
 from frazil.errors import InvalidRequestError
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.expr.predicates import TRUE
 from frazil.maintenance.plan_rewrite import RewriteRequest, own_position_deletes, plan_rewrite
 from frazil.maintenance.rewrite_options import (

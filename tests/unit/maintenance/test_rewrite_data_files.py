@@ -25,7 +25,7 @@ from frazil.errors import (
     FrazilError,
     InvalidRequestError,
 )
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.expr.predicates import TRUE
 from frazil.loaded import LoadedTable
 from frazil.maintenance.plan_rewrite import (

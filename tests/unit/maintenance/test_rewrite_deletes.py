@@ -16,7 +16,7 @@ from frazil.commit.rewrite_files import RewriteFiles
 from frazil.commit.row_delta import RowDelta
 from frazil.datafile.write_deletes import DeletedRows, write_deletion_vectors, write_position_deletes
 from frazil.errors import ConcurrentChangeError
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.maintenance.convert_equality_deletes import ConvertEqualityDeletesResult, convert_equality_deletes
 from frazil.maintenance.plan_rewrite import RewriteRequest, plan_rewrite
 from frazil.maintenance.rewrite_group import rewrite_group

@@ -63,7 +63,7 @@ def test_dropped_defaults_of_a_new_table_are_named(server: Served) -> None:
         forgetful(server, guard, no_defaults)
         with frazil.connect(guard.address) as lake:
             with pytest.warns(
-                RuntimeWarning, match=r"made db\.t without .*: the default 'x' of s; .*the default 5 of n"
+                RuntimeWarning, match=r"created db\.t without .*: the default 'x' of s; .*the default 5 of n"
             ):
                 table = lake.create_table("db.t", COLUMNS, format_version=3)
             assert table.schema.field("s").write_default is None
@@ -74,7 +74,7 @@ def test_dropped_defaults_of_an_added_column_are_named(server: Served) -> None:
         forgetful(server, guard, no_defaults)
         with frazil.connect(guard.address) as lake:
             table = lake.create_table("db.t", "id bigint", format_version=3)
-            said = r"the default 7 of m; the default 7 of m for rows that were there"
+            said = r"the default 7 of m; the default 7 of m for existing rows"
             with pytest.warns(RuntimeWarning, match=said), table.update_schema() as update:
                 update.add_column("m", "int", default=7)
 

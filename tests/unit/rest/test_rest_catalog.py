@@ -316,7 +316,7 @@ def test_unsupported_endpoint_is_refused_or_empty(service: ScriptedService) -> N
     assert catalog.list_views(("db",)) == ()
     with pytest.raises(ViewNotFoundError):
         catalog.load_view(("db", "v"))
-    with pytest.raises(UnsupportedError, match="no such operation"):
+    with pytest.raises(UnsupportedError, match="does not have this operation"):
         catalog.rename_view(("db", "v"), ("db", "w"))
 
 

@@ -17,7 +17,7 @@ import frazil
 from frazil.changes.apply import apply_updates
 from frazil.changes.updates import AddSnapshot, SetSnapshotRef
 from frazil.errors import InvalidRequestError, ServiceError, UnsupportedError
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.expr.predicates import TRUE
 from frazil.rest.load_result import LoadResult
 from frazil.rest.rest_catalog import RestCatalog
@@ -222,12 +222,12 @@ def test_plan_exceeding_its_time_is_cancelled(service: ScriptedService) -> None:
     [
         ((200, {"status": "failed", "error": {"message": "out of room", "type": "X", "code": 500}}), "out of room"),
         ((200, {"status": "cancelled"}), "cancelled"),
-        ((200, {"status": "submitted"}), "no id"),
+        ((200, {"status": "submitted"}), "no plan ID"),
         (
             (200, {"status": "completed", "file-scan-tasks": [file("a", **{"delete-file-references": [0]})]}),
-            "no delete file 0",
+            "delete file 0 does not exist",
         ),
-        ((200, {"status": "completed", "file-scan-tasks": [{"data-file": {}}]}), "not as the protocol says"),
+        ((200, {"status": "completed", "file-scan-tasks": [{"data-file": {}}]}), "violates the protocol"),
     ],
 )
 def test_malformed_plan_is_a_service_error(service: ScriptedService, answer: Any, message: str) -> None:
@@ -250,7 +250,7 @@ def test_file_without_residual_uses_the_whole_filter(service: ScriptedService) -
 def test_service_without_planning_is_not_asked_to_plan(service: ScriptedService) -> None:
     planning = Planning(service)
     service.on("GET /v1/config", (200, {"defaults": {}, "overrides": {}}))
-    with pytest.raises(UnsupportedError, match="no such operation"):
+    with pytest.raises(UnsupportedError, match="does not have this operation"):
         opened(service).plan_tasks(planning.loaded)
     service.on(f"POST {AT}/plan", error_json(406, "UnsupportedOperationException"))
     with pytest.raises(UnsupportedError):

@@ -227,5 +227,5 @@ def test_table_with_rows_requires_staging_or_a_location(
             else (200, table_json())
         ),
     )
-    with pytest.raises(UnsupportedError, match="does not say where this one's files belong"):
+    with pytest.raises(UnsupportedError, match="does not tell where its files belong"):
         opened(service).stage_table(TABLE, builders.schema())

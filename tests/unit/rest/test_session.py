@@ -107,7 +107,7 @@ def test_retry_after_date_is_respected_unless_too_far(service: ScriptedService) 
 
 def test_redirect_is_not_followed(service: ScriptedService) -> None:
     service.on("GET /v1/config", (302, None, {"location": "http://127.0.0.1:9/"}))
-    with pytest.raises(ServiceError, match="sends elsewhere"):
+    with pytest.raises(ServiceError, match="the service redirects"):
         opened(service, {"token": "secret-token"})
 
 
@@ -308,19 +308,19 @@ def test_secrets_are_in_no_text_or_pickle(service: ScriptedService) -> None:
     shown += ["".join(traceback.format_exception(caught.value))]
     assert not any("tok-en-123" in one or "hid-den" in one for one in shown)
     for one in (catalog, catalog.session.auth, catalog.settings):
-        with pytest.raises(TypeError, match="not pickled"):
+        with pytest.raises(TypeError, match="cannot be pickled"):
             pickle.dumps(one)
 
 
 def test_token_is_not_sent_over_plain_http() -> None:
     from frazil.rest.open_rest import open_rest
 
-    with pytest.raises(InvalidRequestError, match="in the clear"):
+    with pytest.raises(InvalidRequestError, match="unencrypted"):
         open_rest("lake", "http://catalog.example:8181", {"token": "x"})
     for name in ("header.Authorization", "header.x-api-key", "header.Cookie"):
-        with pytest.raises(InvalidRequestError, match="in the clear"):
+        with pytest.raises(InvalidRequestError, match="unencrypted"):
             open_rest("lake", "http://catalog.example:8181", {name: "Bearer x"})
-    with pytest.raises(InvalidRequestError, match="has a user in it"):
+    with pytest.raises(InvalidRequestError, match="contains a user"):
         open_rest("lake", "https://me:secret@catalog.example", {})
 
 
@@ -359,7 +359,7 @@ def test_unknown_authentication_beside_a_signature_is_refused(delegate: str) -> 
     from frazil.rest.open_rest import choose_auth
 
     given = {"rest.auth.type": "sigv4", "rest.signing-region": "r", "rest.auth.sigv4.delegate-auth-type": delegate}
-    with pytest.raises(InvalidPropertyError, match="it is not known"):
+    with pytest.raises(InvalidPropertyError, match="it is not supported"):
         choose_auth(Settings(given), "https://h", HttpClient(), None)
 
 

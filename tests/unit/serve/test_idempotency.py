@@ -16,7 +16,7 @@ import pytest
 
 from frazil.catalog.memory import MemoryCatalog
 from frazil.serve.exchange import Answer
-from frazil.serve.kept_state import KeptState
+from frazil.serve.server_state import ServerState
 from frazil.table.lake import Lake
 from tests.support.served_lake import SCHEMA, Reply, Served, served, table_path
 
@@ -186,7 +186,7 @@ def test_old_key_file_format_is_read(tmp_path: Path) -> None:
         )
         driver.execute("INSERT INTO requests VALUES ('a', 'p', 204, NULL, '{}', ?, 9000)", [zlib.compress(b"")])
     driver.close()
-    state = KeptState(tmp_path / "serve.db")
+    state = ServerState(tmp_path / "serve.db")
     found = state.find_answer("a", 1_000)
     assert found is not None
     assert (found.answer.code, found.has_body) == (204, True)
@@ -213,7 +213,7 @@ def test_plan_is_recomputed_whatever_its_key(server: Served, db: str) -> None:
 
 
 def test_old_keys_expire(tmp_path: Path) -> None:
-    state = KeptState(tmp_path / "serve.db")
+    state = ServerState(tmp_path / "serve.db")
     state.keep_answer("a", "print", Answer(204), 1_000)
     assert state.find_answer("a", 2_000) is not None
     assert state.find_answer("a", 10_000_000) is None

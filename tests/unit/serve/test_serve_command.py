@@ -97,16 +97,16 @@ def test_lake_options_may_precede_or_follow_the_command(tmp_path: Path) -> None:
         assert (tmp_path / "state.db").exists()
     before = [sys.executable, "-m", "frazil.cli", "-w", str(tmp_path / "w"), "serve", "--host", "0.0.0.0"]
     done = subprocess.run(before, capture_output=True, text=True, timeout=60, check=False)
-    assert "no token is asked for" in done.stderr
+    assert "no token is required" in done.stderr
 
 
 @pytest.mark.extended
 @pytest.mark.parametrize(
     "arguments, told",
     [
-        (["--host", "0.0.0.0"], "no token is asked for"),
+        (["--host", "0.0.0.0"], "no token is required"),
         (["--token", "short"], "16 or more"),
-        (["--tls-cert", "cert.pem"], "one is missing"),
+        (["--tls-cert", "cert.pem"], "requires both"),
         (["--secrets", "none.txt"], "Cannot read the secrets"),
         (["--vend", "everything"], "none, keys or session"),
     ],

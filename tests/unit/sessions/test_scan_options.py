@@ -76,7 +76,7 @@ def test_times_are_milliseconds_or_text_in_the_session_zone(loaded: LoadedTable)
     [
         ({"snapshot-id": "2", "branch": "audit"}, "snapshot-id and branch"),
         ({"snapshot-id": "two"}, "a whole number"),
-        ({"end-snapshot-id": "2"}, "start-snapshot-id is not given"),
+        ({"end-snapshot-id": "2"}, "start-snapshot-id is missing"),
         ({"start-snapshot-id": "1", "snapshot-id": "2"}, "snapshot-id"),
         ({"start-timestamp": "1"}, "start-timestamp"),
         ({"split-size": "0"}, "from 1 to"),

@@ -65,7 +65,7 @@ def test_overwrites_are_skipped_and_a_guard_named_on_request() -> None:
         ({"stream-from-snapshot": "1", "stream-from-timestamp": "1"}, "both stream-from-snapshot and"),
         ({"stream-from-snapshot": "first"}, "earliest or latest"),
         ({"streaming-changes": "yes"}, "error, skip, added-files or changes"),
-        ({"streaming-changes": "changes", "streaming-skip-delete-snapshots": "true"}, "changes leave nothing out"),
+        ({"streaming-changes": "changes", "streaming-skip-delete-snapshots": "true"}, "changes omit nothing"),
         ({"streaming-skip-delete-snapshots": "1"}, "true or false"),
         ({"compute-updates": "true"}, "without streaming-changes=changes"),
         ({"end-snapshot-id": "1"}, "a stream has no end"),
@@ -80,5 +80,5 @@ def test_contradictory_or_unknown_options_are_refused(options: dict[str, str], m
 
 def test_branch_is_named_once() -> None:
     assert stream_options({}, "audit").rules.branch == "audit"
-    with pytest.raises(FrazilError, match="give one"):
+    with pytest.raises(FrazilError, match="use one of them"):
         stream_options({"branch": "other"}, "audit")

@@ -8,13 +8,13 @@ import pytest
 
 from frazil.errors import UnsupportedError
 from frazil.spec import types
-from frazil.spec.token_cursor import STRING as STRING_TOKEN
 from frazil.spec.types import BINARY, BOOLEAN, INT, STRING, VariantType
 from frazil.spec.types import UUID as UUID_TYPE
 from frazil.sql.quote_names import quote, quote_if_needed
 from frazil.sql.sql_literals import STORED_LITERALS, shown_literal, stored_literal, text_literal
-from frazil.sql.tokens import cut_tokens
 from frazil.sql.type_names import escape
+from frazil.text.tokens import STRING as STRING_TOKEN
+from frazil.text.tokens import cut_tokens
 
 TEXTS = ["${env:HOME}", "it's", '"', "\\", "\\'", "a\nb", "\x00\x1f\x85", "$$x$$", "--", "/*", "\u2028", "𝄞", ""]
 
@@ -24,13 +24,13 @@ def test_literal_has_no_ambiguous_sign(text: str) -> None:
     for made in (text_literal(text), stored_literal(text, STRING), shown_literal(text, STRING)):
         assert not set('$\\"\n\x00') & set(made)
         pieces = [token for token in cut_tokens(made) if token.kind == STRING_TOKEN]
-        assert all("'" not in piece.text for piece in pieces)
+        assert all("'" not in piece.value for piece in pieces)
 
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_text_in_shown_statements_can_be_pasted(text: str) -> None:
     (token,) = cut_tokens(f"'{escape(text)}'")
-    assert token.text == text
+    assert token.value == text
     assert "${" not in escape(text)
 
 

@@ -153,7 +153,7 @@ def test_silent_server_times_out() -> None:
     def serve(connection: socket.socket) -> None:
         threading.Event().wait(0.3)
 
-    with served(serve) as (origin, _), pytest.raises(AnswerLost, match="took too long"):
+    with served(serve) as (origin, _), pytest.raises(AnswerLost, match="timed out"):
         HttpClient(timeout=0.1).send(origin, "GET", "/", {"host": "a"})
 
 
@@ -166,7 +166,7 @@ def test_slow_drip_server_times_out() -> None:
 
     ticks = iter(range(0, 10_000, 3))
     client = HttpClient(timeout=30, clock=lambda: next(ticks))
-    with served(serve) as (origin, _), pytest.raises(AnswerLost, match="too long"):
+    with served(serve) as (origin, _), pytest.raises(AnswerLost, match="timed out"):
         client.send(origin, "GET", "/", {"host": "a"}, max_bytes=100)
 
 
@@ -187,7 +187,7 @@ def test_success_before_the_body_was_read_is_not_trusted(client: HttpClient) -> 
         connection.sendall(OK)
         threading.Event().wait(0.1)
 
-    with served(serve) as (origin, _), pytest.raises(AnswerLost, match="before it had the whole request"):
+    with served(serve) as (origin, _), pytest.raises(AnswerLost, match="before it had received the whole request"):
         client.send(origin, "PUT", "/", {"host": "a"}, b"x" * 50_000_000)
 
 

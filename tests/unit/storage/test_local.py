@@ -88,7 +88,7 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
 
 
 def test_file_reporting_no_size_is_bounded() -> None:
-    with pytest.raises(StorageError, match="more than the 10 allowed"):
+    with pytest.raises(StorageError, match="more than the limit of 10"):
         STORAGE.read("/proc/self/status", max_bytes=10)
 
 

@@ -55,6 +55,6 @@ class Circling(ObjectRequests):
 @pytest.mark.parametrize("tokens", ["A", "AB", "ABC"])
 def test_circular_pagination_ends(tokens: str) -> None:
     requests = Circling(tokens)
-    with pytest.raises(StorageError, match="go in a circle"):
+    with pytest.raises(StorageError, match="its pages repeat"):
         list(requests.list_pages(ObjectKey("bucket", "", "s3://bucket/"), prefix="", is_deep=True))
     assert requests.pages == len(tokens) + 1

@@ -92,14 +92,14 @@ def test_credential_provider_of_the_caller_wins_over_properties() -> None:
 def test_without_credentials_the_environment_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "from-the-environment")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "from-the-environment")
-    with pytest.raises(InvalidRequestError, match="there are no credentials") as caught:
+    with pytest.raises(InvalidRequestError, match="no credentials are configured") as caught:
         s3_service({})
     assert "s3.use-environment" in str(caught.value)
 
 
 def test_half_a_pair_of_credentials_is_refused() -> None:
     for name in ("s3.access-key-id", "s3.secret-access-key"):
-        with pytest.raises(InvalidPropertyError, match="go together"):
+        with pytest.raises(InvalidPropertyError, match="must be set together"):
             s3_service({name: "canary"})
 
 
@@ -140,7 +140,7 @@ def test_google_requires_a_token_or_a_public_bucket() -> None:
     with pytest.raises(InvalidRequestError, match="no token"):
         gcs_service({})
     assert gcs_service({"gcs.no-auth": "true"}).is_anonymous
-    with pytest.raises(InvalidPropertyError, match="odd characters") as caught:
+    with pytest.raises(InvalidPropertyError, match="invalid characters") as caught:
         gcs_service({"gcs.oauth2.token": "canary\r\nevil: 1"})
     assert "canary" not in str(caught.value)
 
@@ -157,7 +157,7 @@ def test_no_secret_is_shown_or_pickled(storage: ObjectStorage) -> None:
     again = pickle.loads(pickle.dumps(storage))
     for text in (repr(storage), str(storage), repr(pickle.dumps(storage)), repr(again)):
         assert not any(secret in text for secret in KEYS.values())
-    with pytest.raises(InvalidRequestError, match="left behind when the storage was pickled"):
+    with pytest.raises(InvalidRequestError, match="not included in a pickled storage"):
         again.read("s3://bucket/f" if "S3" in repr(storage) else "gs://bucket/f")
 
 
@@ -193,7 +193,7 @@ def test_locations_are_used_literally(location: str, place: tuple[str, str]) -> 
      "s3://bucket:80/a", "s3://bucket?x/a", "s3://-bucket/a", "s3://bucket\r\n/a", "s3://evil.com#/a"],
 )  # fmt: skip
 def test_invalid_bucket_is_refused_and_hidden(location: str) -> None:
-    with pytest.raises(InvalidRequestError, match="not the name of a bucket") as caught:
+    with pytest.raises(InvalidRequestError, match="not a bucket name") as caught:
         place_of(location, "s3")
     assert "hunter2" not in str(caught.value)
 

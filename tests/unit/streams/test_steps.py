@@ -13,7 +13,7 @@ from frazil.commit.rewrite_manifests import RewriteManifests
 from frazil.commit.update_properties import UpdateProperties
 from frazil.commit.update_refs import Rollback
 from frazil.errors import InvalidRequestError, SnapshotNotFoundError, UnsupportedError
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.read_manifests import read_manifest_list
 from frazil.spec.data_file import DataFile

@@ -302,7 +302,7 @@ def test_long_result_is_computed_lazily(lake: Lake) -> None:
         ("from read_text('/etc/passwd')", InvalidRequestError, "a query reads tables only"),
         ("from pandas_scan(1)", InvalidRequestError, "Cannot use the function pandas_scan"),
         ("select 1; select 2", InvalidRequestError, "Run them one by one"),
-        ("", InvalidRequestError, "there is no statement"),
+        ("", InvalidRequestError, "contains no statement"),
         ("select * from db.t version as of 1", TextSyntaxError, r"AT \(VERSION => 5\)"),
         ("select ?", InvalidRequestError, r"Write \$name"),
     ],

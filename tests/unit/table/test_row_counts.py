@@ -36,6 +36,8 @@ def test_each_verb_counts_its_rows(table: frazil.Table) -> None:
     merge = table.merge(rows(1, 2, 60), "target.id = source.id", engine="local")
     merge = merge.when_matched("target.id = 1").delete().when_matched().update_all().when_not_matched().insert_all()
     assert counts(merge.execute()) == (3, 1, 1, 1)
+    gone = table.merge(rows(60), "target.id = source.id", engine="local").when_matched().delete().execute()
+    assert counts(gone) == (1, 0, 0, 1), "clauses that a merge lacks count no rows"
     assert counts(table.overwrite(rows(5, 5), where="id = 5", engine="local")) == (2, 2, None, None)
     assert counts(table.overwrite_partitions(rows(1))) == (1, 1, None, None)
     assert counts(table.overwrite(rows(1, 2, 3))) == (3, 3, None, None)

@@ -225,7 +225,7 @@ def test_orphan_search_skips_another_table_behind_a_link(lake: frazil.Lake, tmp_
 def test_orphan_search_is_refused_beside_an_unloadable_table(lake: frazil.Lake, tmp_path: Path) -> None:
     table, broken = new_table(lake, "db.t"), new_table(lake, "db.broken")
     Path(str(broken.state.metadata_location).removeprefix("file://")).unlink()
-    with pytest.raises(InvalidRequestError, match=r"db\.broken may have files there, and cannot be loaded"):
+    with pytest.raises(InvalidRequestError, match=r"db\.broken may have files there but cannot be loaded"):
         table.maintain.remove_orphan_files()
     table.maintain.remove_orphan_files(delete_roots=[table.location])
 

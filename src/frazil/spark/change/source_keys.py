@@ -114,10 +114,10 @@ def _prune_by_aggregate(source: DataFrame, keys: Sequence[JoinKey], key_columns:
         sets = source.agg(
             *(F.collect_set(key_columns[position].column).alias(f"set{position}") for position in few)
         ).collect()[0]
-        listed = {position: [_value(item) for item in sets[f"set{position}"]] for position in few}
+        listed = {position: [_hashable(item) for item in sets[f"set{position}"]] for position in few}
     values = [
         _AggregatedValues(
-            (_value(row[f"low{index}"]), _value(row[f"high{index}"])),
+            (_hashable(row[f"low{index}"]), _hashable(row[f"high{index}"])),
             row[f"nulls{index}"] > 0,
             listed.get(index) if len(listed.get(index, ())) <= MAX_VALUES else None,
         )
@@ -164,5 +164,5 @@ def _is_comparable(spark_type: st.DataType) -> bool:
     )
 
 
-def _value(value: Any) -> Any:
+def _hashable(value: Any) -> Any:
     return bytes(value) if isinstance(value, bytearray) else value

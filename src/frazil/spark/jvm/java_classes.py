@@ -82,7 +82,7 @@ def define_classes(context: SparkContext) -> JavaClasses:
     with _lock:
         if gateway not in _defined:
             try:
-                define_in(gateway.jvm, _sparks_loader(gateway.jvm), _read_or_compile(gateway))
+                define_in(gateway.jvm, _spark_loader(gateway.jvm), _read_or_compile(gateway))
             except Exception as error:
                 raise EngineError(
                     f"Cannot compile frazil's classes for Spark {pyspark.__version__}: {error}"
@@ -162,7 +162,7 @@ def compile_classes(gateway: Any) -> dict[str, bytes]:
     """Compile frazil's classes for the version of Spark in a JVM; return their bytecode by path."""
     jvm = gateway.jvm
     sources = {name: _for_this_spark(jvm, text) for name, text in java_sources(partial(has_class, jvm)).items()}
-    return compile_sources(gateway, _sparks_loader(jvm), sources)
+    return compile_sources(gateway, _spark_loader(jvm), sources)
 
 
 def compile_sources(gateway: Any, loader: Any, sources: dict[str, str]) -> dict[str, bytes]:
@@ -231,5 +231,5 @@ def _is_defined(jvm: Any, define: Any, loader: Any, name: str, code: bytes) -> b
     return True
 
 
-def _sparks_loader(jvm: Any) -> Any:
+def _spark_loader(jvm: Any) -> Any:
     return jvm.java.lang.Class.forName("org.apache.spark.sql.classic.Dataset").getClassLoader()

@@ -31,6 +31,7 @@ from pyspark.sql import SparkSession
 from frazil.datafile.delete_cache import DeleteCache
 from frazil.datafile.read_task import TableView, read_task, view_table
 from frazil.errors import FrazilError, InvalidRequestError, UnsupportedError
+from frazil.evaluate.row_test import RowTest
 from frazil.expr.bind import bind
 from frazil.expr.predicates import (
     TRUE,
@@ -97,6 +98,10 @@ class OpenedScan(Protocol):
     @property
     def predicate(self) -> Predicate:
         """The filter."""
+
+    @property
+    def test(self) -> RowTest | None:
+        """What rows are tested for beside the filter."""
 
     def plan(self) -> Plan:
         """Plan the files to read."""
@@ -206,7 +211,7 @@ class TableReader(ds.DataSourceReader):
         view = view_table(scan.table.metadata, scan.table_schema)
         snapshot = scan.snapshot
         snapshot_id = None if snapshot is None else snapshot.snapshot_id
-        return RowsOfTasks(view, scan.schema, scan.table.storage, scan.table.name, snapshot_id)
+        return RowsOfTasks(view, scan.schema, scan.table.storage, scan.table.name, snapshot_id, scan.test)
 
     def __getstate__(self) -> dict[str, Any]:
         # Executors do not need the history of the table.
@@ -243,15 +248,18 @@ class RowsOfTasks:
     storage: Storage
     table: str
     snapshot_id: int | None
+    test: RowTest | None = None
 
     def read(self, group: TaskGroup) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a group of tasks in shown form."""
         target = to_arrow_schema(shown_schema(self.schema, None))
         cache = DeleteCache()
+        read = self.schema if self.test is None else self.test.read_schema(self.schema)
         with naming(self.table, self.snapshot_id):
             for task in group.tasks:
-                for batch in read_task(task, self.view, self.schema, self.storage, cache=cache):
-                    yield shown_batch(batch, target)
+                for batch in read_task(task, self.view, read, self.storage, cache=cache):
+                    passing = batch if self.test is None else self.test.keep(batch, read, self.schema)
+                    yield shown_batch(passing, target)
 
 
 def pruning_filter(pushed: Any, schema: Schema) -> Predicate:

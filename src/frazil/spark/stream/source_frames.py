@@ -181,11 +181,11 @@ def _commit_values(snapshot_id: Column, snapshots: Sequence[Snapshot]) -> list[C
         return [versions, F.timestamp_millis(times)]
     ids = ",".join(f"{snapshot.snapshot_id}L" for snapshot in snapshots)
 
-    def of(values: Iterable[int]) -> Column:
+    def value_of_snapshot(values: Iterable[int]) -> Column:
         by_id = expression(f"map_from_arrays(array({ids}), array({','.join(f'{value}L' for value in values)}))")
         return F.element_at(by_id, snapshot_id)
 
     return [
-        of(map(commit_version, snapshots)),
-        F.timestamp_millis(of(snapshot.timestamp_ms for snapshot in snapshots)),
+        value_of_snapshot(map(commit_version, snapshots)),
+        F.timestamp_millis(value_of_snapshot(snapshot.timestamp_ms for snapshot in snapshots)),
     ]

@@ -1,7 +1,7 @@
-"""What a server keeps beside the lake: answers to requests, reports of clients, the key of its tokens. One SQLite file.
+"""The server's own state in one SQLite file: responses to requests, reports of clients, the key that signs tokens.
 
-It survives a kill of the process; a loss of power may take the last second of it. Nothing of the lake depends on it:
-a SQL catalog has marks of its own of what was carried out (`catalog/marks.py`).
+It survives a kill of the process; a power loss may lose its last second. The lake does not depend on it: a SQL catalog
+has its own records of completed requests (`catalog/idempotency_records.py`).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from frazil.errors import StorageError
 from frazil.serve.exchange import Answer
 
 KEY_MS: Final = 3_900_000
-"""How long a key is kept: an hour, as clients are told, and five minutes for clocks that differ."""
+"""How long a key is kept: an hour, as announced to clients, and five minutes for clock differences."""
 MAX_BODY_BYTES: Final = 64 << 10
-"""The largest body that is kept where it can be made again: of a larger answer the metadata file is read anew."""
+"""The largest body that is stored if it can be recreated; larger responses are recreated from the metadata file."""
 MAX_REPORTS: Final = 10_000
 MAX_REPORT_BYTES: Final = 64 << 10
 _CLEAN_EVERY: Final = 500
@@ -45,12 +45,12 @@ _TABLES: Final = (
 )
 
 _BEGUN: Final = Answer(0)
-"""Kept in the place of an answer until there is one."""
+"""Stored instead of a response until there is one."""
 
 
 @dataclass(frozen=True, slots=True)
-class KeptAnswer:
-    """The answer to a request that had a key; its body may have been too large."""
+class StoredAnswer:
+    """The stored response to a request with a key; its body may have been too large."""
 
     print: str
     answer: Answer
@@ -58,12 +58,12 @@ class KeptAnswer:
 
     @property
     def is_begun(self) -> bool:
-        """Whether the request was begun and not answered."""
+        """Whether the request was begun but has no response."""
         return self.answer.code == _BEGUN.code
 
 
-class KeptState:
-    """The file. Several threads may ask."""
+class ServerState:
+    """The state file. Thread-safe."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="frazil-serve-") if path is None else None
@@ -71,7 +71,7 @@ class KeptState:
         self._lock = threading.Lock()
         self._writes = 0
         try:
-            # Answers may hold credentials that the server gave: nobody else reads them.
+            # Responses may contain vended credentials: only the owner may read the file.
             os.close(os.open(str(file), os.O_RDWR | os.O_CREAT, 0o600))
         except OSError as error:
             raise StorageError(f"Cannot open {file}: {error.strerror or error}", path=str(file)) from error
@@ -96,41 +96,43 @@ class KeptState:
             self._folder.cleanup()
 
     def signing_key(self) -> bytes:
-        """Return the random key that issued tokens are signed with; it is made once and kept."""
+        """Return the random key that signs issued tokens; it is created once and stored."""
         self._run("INSERT OR IGNORE INTO signing_keys (name, value) VALUES ('tokens', ?)", secrets.token_bytes(32))
-        ((found,),) = self._run("SELECT value FROM signing_keys WHERE name = 'tokens'")
-        return bytes(found)
+        ((value,),) = self._run("SELECT value FROM signing_keys WHERE name = 'tokens'")
+        return bytes(value)
 
     # Requests with a key
 
-    def find_answer(self, key: str, now_ms: int) -> KeptAnswer | None:
-        """Return the answer that a key's request got, or None."""
+    def find_answer(self, key: str, now_ms: int) -> StoredAnswer | None:
+        """Return the stored response to a key's request, or None."""
         rows = self._run(
             "SELECT print, code, kind, headers, body, location FROM requests WHERE key = ? AND ends_ms > ?", key, now_ms
         )
         if not rows:
             return None
-        seen, code, error_type, headers, body, location = rows[0]
+        fingerprint, code, error_type, headers, body, location = rows[0]
         text = b"" if body is None else zlib.decompress(body)
-        return KeptAnswer(seen, Answer(code, text, json.loads(headers), error_type, location), body is not None)
+        return StoredAnswer(
+            fingerprint, Answer(code, text, json.loads(headers), error_type, location), body is not None
+        )
 
-    def begin(self, key: str, seen: str, now_ms: int) -> None:
-        """Keep that a request is about to be carried out."""
-        self.keep_answer(key, seen, _BEGUN, now_ms)
+    def begin(self, key: str, fingerprint: str, now_ms: int) -> None:
+        """Record that a request is about to be carried out."""
+        self.keep_answer(key, fingerprint, _BEGUN, now_ms)
 
     def forget(self, key: str) -> None:
-        """Forget a request that was begun, and changed nothing."""
+        """Remove a request that was begun but changed nothing."""
         self._run("DELETE FROM requests WHERE key = ?", key)
 
-    def keep_answer(self, key: str, seen: str, answer: Answer, now_ms: int) -> bool:
-        """Keep the answer to a request; a large body that can be made again is left out. Return whether it cleaned."""
+    def keep_answer(self, key: str, fingerprint: str, answer: Answer, now_ms: int) -> bool:
+        """Store a response, without a large body that can be recreated. Return whether expired ones were deleted."""
         is_whole = answer.location is None or len(answer.body) <= MAX_BODY_BYTES
         body = zlib.compress(answer.body, 1) if is_whole else None
         self._run(
             "INSERT OR REPLACE INTO requests (key, print, code, kind, headers, body, location, ends_ms) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             key,
-            seen,
+            fingerprint,
             answer.code,
             answer.error_type,
             json.dumps(dict(answer.headers)),
@@ -143,14 +145,14 @@ class KeptState:
     # Reports
 
     def keep_report(self, identifier: Identifier, report: str, now_ms: int) -> None:
-        """Keep a client's report on a table."""
+        """Store a client's report on a table."""
         self._run(
             "INSERT INTO reports (name, received_ms, report) VALUES (?, ?, ?)", json.dumps(identifier), now_ms, report
         )
         self._clean("DELETE FROM reports WHERE number <= (SELECT max(number) FROM reports) - ?", MAX_REPORTS)
 
     def reports(self, identifier: Identifier, limit: int = 100) -> list[Mapping[str, Any]]:
-        """Return the newest reports on a table, the newest first, each with when it was received."""
+        """Return the newest reports on a table, newest first, with the time of receipt."""
         rows = self._run(
             "SELECT received_ms, report FROM reports WHERE name = ? ORDER BY number DESC LIMIT ?",
             json.dumps(identifier),
@@ -170,4 +172,4 @@ class KeptState:
             with self._lock:
                 return self._driver.execute(sql, values).fetchall()
         except sqlite3.Error as error:
-            raise StorageError(f"Cannot use the server's own file: {error}") from error
+            raise StorageError(f"Cannot use the server's state file: {error}") from error

@@ -1,8 +1,8 @@
-"""Marks of requests in a SQL catalog: left in the transaction of the change, so that a mark there says it was made.
+"""Idempotency records in a SQL catalog: written in the transaction of a change, as proof that it was made.
 
-A server marks what it changes by the request's key. Killed before it could answer, it finds the mark when the request
-comes again, and so does another server on the same database. A key leaves one mark: of two transactions that leave the
-same the second waits for the first, and is rolled back where that one was committed.
+A server records the idempotency key of each request that changes something. If it is killed before it responds, it
+finds the record when the request is retried, and so does another server on the same database. Keys are unique: of two
+transactions with one key the second waits for the first, and is rolled back if the first was committed.
 
     frazil_requests   catalog_name, request_key (the key), request_print, result, ends_ms
 """
@@ -29,38 +29,38 @@ _CREATE: Final = (
     )""",
     "CREATE INDEX IF NOT EXISTS frazil_requests_end ON frazil_requests (ends_ms)",
 )
-_LEAVE: Final = (
+_INSERT: Final = (
     "INSERT INTO frazil_requests (catalog_name, request_key, request_print, result, ends_ms) "
     "VALUES (?, ?, ?, ?, ?) ON CONFLICT (catalog_name, request_key) DO NOTHING"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """A request that changes something: its key, what tells it from others, until when to remember it, its result."""
+class IdempotencyRecord:
+    """A request that changes something: its key, its fingerprint, its expiry, and its result."""
 
     key: str
     print: str
     ends_ms: int
     result: str | None = None
-    """Of one table or view, its metadata file; of a namespace's properties, the names removed, as JSON."""
+    """For a table or view, its metadata file; for namespace properties, the removed names as JSON."""
 
 
-_mark: ContextVar[Mark | None] = ContextVar("mark", default=None)
+_current: ContextVar[IdempotencyRecord | None] = ContextVar("record", default=None)
 
 
 @contextmanager
-def marking(mark: Mark) -> Iterator[None]:
-    """Leave a mark with what is changed within; what has it already is an AlreadyExistsError, and not changed."""
-    before = _mark.set(mark)
+def recording(record: IdempotencyRecord) -> Iterator[None]:
+    """Record changes within the block under a key; a key that is already recorded raises an AlreadyExistsError."""
+    before = _current.set(record)
     try:
         yield
     finally:
-        _mark.reset(before)
+        _current.reset(before)
 
 
-class SqlMarks:
-    """The marks under a catalog's name. None are left before `enable`."""
+class SqlIdempotencyRecords:
+    """The idempotency records under a catalog's name. None are written before `enable`."""
 
     def __init__(self, database: Database, catalog_name: str) -> None:
         self._database = database
@@ -68,30 +68,30 @@ class SqlMarks:
         self._is_enabled = False
 
     def enable(self) -> bool:
-        """Make the table where it is missing; return whether marks can be left: not everybody may make or change it."""
+        """Create the table if missing; return whether records can be written, which needs privileges."""
         for _ in range(2 if self._database.may_write and not self._is_enabled else 0):
-            # Another server may be making it at this moment: then the second try finds it.
+            # Another server may be creating it at the same time; the second attempt finds it.
             with suppress(DuplicateKey, StorageError, CommitConflictError):
                 statements = () if self._database.columns("frazil_requests") else _CREATE
                 with self._database.transaction() as run:
                     for statement in statements:
                         run(statement)
-                    run(_LEAVE, self._catalog, "", "", None, 0)
+                    run(_INSERT, self._catalog, "", "", None, 0)
                     run("DELETE FROM frazil_requests WHERE catalog_name = ? AND request_key = ?", self._catalog, "")
                 self._is_enabled = True
                 break
         return self._is_enabled
 
-    def leave(self, run: Run, result: str | None = None) -> None:
-        """Leave the mark of the request that is being carried out, if any, in the transaction of its change."""
-        mark = _mark.get()
-        if mark is None or not self._is_enabled:
+    def write(self, run: Run, result: str | None = None) -> None:
+        """Write the record of the current request, if any, in the transaction of its change."""
+        record = _current.get()
+        if record is None or not self._is_enabled:
             return
-        if run(_LEAVE, self._catalog, mark.key, mark.print, result, mark.ends_ms).count == 0:
-            raise AlreadyExistsError("Cannot carry out the request: it was carried out before")
+        if run(_INSERT, self._catalog, record.key, record.print, result, record.ends_ms).count == 0:
+            raise AlreadyExistsError("Cannot carry out the request: it was already carried out")
 
-    def find(self, key: str) -> Mark | None:
-        """Return the mark of a request that was carried out, or None."""
+    def find(self, key: str) -> IdempotencyRecord | None:
+        """Return the record of a completed request, or None."""
         if not self._is_enabled:
             return None
         rows = self._database.read(
@@ -99,10 +99,10 @@ class SqlMarks:
             self._catalog,
             key,
         )
-        return Mark(key, *rows[0]) if rows else None
+        return IdempotencyRecord(key, *rows[0]) if rows else None
 
     def forget(self, now_ms: int) -> None:
-        """Delete the marks whose time is over."""
+        """Delete the expired records."""
         if self._is_enabled:
             with self._database.transaction() as run:
                 run("DELETE FROM frazil_requests WHERE catalog_name = ? AND ends_ms <= ?", self._catalog, now_ms)

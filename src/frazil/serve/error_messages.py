@@ -1,4 +1,4 @@
-"""What is told of errors, in the words that clients of the protocol know: some look into messages.
+"""Error messages that REST clients match on.
 
 Names are taken from the messages of `catalog/names.py`.
 """
@@ -41,39 +41,39 @@ _TAKEN: Final[tuple[tuple[type[FrazilError], str], ...]] = (
 )
 
 
-def in_protocol_words(error: FrazilError, asked_for: str, rename: tuple[str, str] | None = None) -> Refusal | None:
-    """Return an error as the protocol has it; None where its own words serve.
+def protocol_refusal(error: FrazilError, subject: str, rename: tuple[str, str] | None = None) -> Refusal | None:
+    """Translate an error into the protocol's message, or return None if its own message serves.
 
-    `asked_for` is what the operation is about, `Table` or `View` say; `rename` the two names of a rename.
+    `subject` is the subject of the operation, such as `Table` or `View`; `rename` has the two names of a rename.
     """
     for cls, type_name, noun in _MISSING:
-        found = _NOT_FOUND.fullmatch(error.message) if isinstance(error, cls) else None
-        if found is not None:
-            return Refusal(404, type_name, f"{noun} does not exist: {found['name']}")
+        match = _NOT_FOUND.fullmatch(error.message) if isinstance(error, cls) else None
+        if match is not None:
+            return Refusal(404, type_name, f"{noun} does not exist: {match['name']}")
     if isinstance(error, AlreadyExistsError):
-        return _taken(error, asked_for, rename)
+        return _taken(error, subject, rename)
     if isinstance(error, InvalidMetadataError) and isinstance(error.__cause__, MissingFileError):
         path = error.context.get("path")
         return Refusal(404, "NotFoundException", f"Failed to open input stream for file: {path}")
     return None
 
 
-def _taken(error: AlreadyExistsError, asked_for: str, rename: tuple[str, str] | None) -> Refusal | None:
-    found = _EXISTS.fullmatch(error.message)
+def _taken(error: AlreadyExistsError, subject: str, rename: tuple[str, str] | None) -> Refusal | None:
+    match = _EXISTS.fullmatch(error.message)
     noun = next((noun for cls, noun in _TAKEN if isinstance(error, cls)), None)
-    if found is None or noun is None:
+    if match is None or noun is None:
         return None
     if rename is not None:
         text = f"Cannot rename {rename[0]} to {rename[1]}. {noun} already exists"
-    elif noun == asked_for:
-        text = f"{noun} already exists: {found['name']}"
+    elif noun == subject:
+        text = f"{noun} already exists: {match['name']}"
     else:
-        text = f"{noun} with same name already exists: {found['name']}"
+        text = f"{noun} with same name already exists: {match['name']}"
     return Refusal(409, "AlreadyExistsException", text)
 
 
 def failed_requirement(requirement: Requirement) -> str:
-    """Return what is told of a requirement that does not hold."""
+    """Return the message for a failed requirement."""
     return f"Requirement failed: {_WORDS[type(requirement)].format(requirement)}"
 
 

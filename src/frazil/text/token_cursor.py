@@ -7,44 +7,13 @@ Syntax errors show the line and underline the token.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from frazil.errors import TextSyntaxError
-from frazil.spec.text_place import syntax_error
-
-WORD = "word"
-QUOTED = "quoted"
-STRING = "string"
-NUMBER = "number"
-MARK = "mark"
-END = "end"
-BROKEN = "broken"
+from frazil.text.place import syntax_error
+from frazil.text.tokens import BROKEN, END, MARK, STRING, WORD, Token
 
 _MAX_FOUND_CHARS = 60
-
-
-class Token(NamedTuple):
-    """One token and its position in the text."""
-
-    kind: str
-    text: str
-    """The text of the token, or for the kind `broken`, the reason why it is invalid."""
-    start: int
-    end: int
-
-    @property
-    def word(self) -> str:
-        """The word in lower case; empty for other tokens."""
-        return self.text.lower() if self.kind == WORD else ""
-
-    @property
-    def upper(self) -> str:
-        """The word in upper case; empty for other tokens."""
-        return self.text.upper() if self.kind == WORD else ""
-
-    def is_mark(self, mark: str) -> bool:
-        """Return whether this is the given mark."""
-        return self.kind == MARK and self.text == mark
 
 
 class TokenCursor:
@@ -144,6 +113,21 @@ class TokenCursor:
         """Consume a mark or raise a syntax error."""
         if not self.take_mark(mark):
             self.fail(f"expected {mark!r}")
+
+    def at_closing(self) -> bool:
+        """Return whether `>` comes next, on its own or as a part of `>>`."""
+        token = self.peek()
+        return token.kind == MARK and token.text in (">", ">>", ">>>")
+
+    def expect_closing(self) -> None:
+        """Consume a `>` that closes a type; of `>>` only the first."""
+        token = self.peek()
+        if not self.at_closing():
+            self.fail("expected '>'")
+        if token.text != ">":
+            rest = Token(MARK, token.text[1:], token.start + 1, token.end)
+            self._tokens[self._index : self._index + 1] = [Token(MARK, ">", token.start, token.start + 1), rest]
+        self.take()
 
     # Errors
 

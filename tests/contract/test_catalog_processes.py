@@ -90,7 +90,7 @@ def test_acknowledged_commits_of_concurrent_processes_are_all_kept(
         ]
         acknowledged: set[str] = set()
         for one in running:
-            out, err = one.communicate(timeout=100)
+            out, err = one.communicate(timeout=300)
             assert one.returncode == 0, err
             acknowledged |= set(out.split())
         table = catalog.load_table(EVENTS).metadata
@@ -129,7 +129,7 @@ def test_killed_writers_lose_no_commits(kind: str, tmp_path: Path) -> None:
                 acknowledged.add(one.stdout.readline().strip())
                 one.kill()
             for one in running:
-                acknowledged |= set(one.communicate(timeout=100)[0].split())
+                acknowledged |= set(one.communicate(timeout=300)[0].split())
             # What comes after them is not in anybody's way.
             set_property_until_it_works(catalog, EVENTS, **{f"after-{turn}": "done"})
         table = catalog.load_table(EVENTS).metadata

@@ -59,8 +59,8 @@ class MetastorePointers(Pointers):
     def find_settled(self, change: PointerChange) -> tuple[Pointer | None, Identifier | None]:
         """Carry out a change of unknown outcome, unless it or another has been carried out."""
         pointer = self.find(change.identifier)
-        found = None if pointer is None else pointer.metadata_location
-        if found == change.expected and (pointer is None or pointer.entity_type is change.entity_type):
+        location = None if pointer is None else pointer.metadata_location
+        if location == change.expected and (pointer is None or pointer.entity_type is change.entity_type):
             stale = self.swap([change])
             pointer = self.find(change.identifier) if stale is None else stale.current
         if pointer is not None and change.location in (pointer.metadata_location, pointer.previous_metadata_location):

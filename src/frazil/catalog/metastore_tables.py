@@ -93,19 +93,19 @@ def pointer_of(parameters: Mapping[str, str]) -> Pointer | None:
     return Pointer(entity_type, location, parameters.get(PREVIOUS_METADATA_LOCATION))
 
 
-def moved_parameters(kept: Mapping[str, str], change: PointerChange) -> dict[str, str]:
+def moved_parameters(existing: Mapping[str, str], change: PointerChange) -> dict[str, str]:
     """Return a table's parameters with its pointer moved; all others stay."""
-    moved = {
-        **kept,
+    updated = {
+        **existing,
         TABLE_TYPE: TABLE if change.entity_type is EntityType.TABLE else VIEW,
         METADATA_LOCATION: change.location,
     }
     if change.expected is not None:
-        moved[PREVIOUS_METADATA_LOCATION] = change.expected
-    return moved
+        updated[PREVIOUS_METADATA_LOCATION] = change.expected
+    return updated
 
 
-def hive_parameters(kept: Mapping[str, str], change: PointerChange, max_chars: int) -> dict[str, str]:
+def hive_parameters(existing: Mapping[str, str], change: PointerChange, max_chars: int) -> dict[str, str]:
     """Return the parameters of a table of the Hive Metastore after a change.
 
     Parameters that neither the change nor Iceberg Java knows stay as they are; a copy of metadata that is longer than
@@ -113,8 +113,8 @@ def hive_parameters(kept: Mapping[str, str], change: PointerChange, max_chars: i
     """
     metadata = change.metadata
     if metadata is None:
-        return moved_parameters(kept, change)
-    copied = dict(kept)
+        return moved_parameters(existing, change)
+    copied = dict(existing)
     for name, value in metadata.properties.items():
         if name.lower() != TABLE_OWNER:
             copied[_RENAMED.get(name, name) if isinstance(metadata, TableMetadata) else name] = value
@@ -125,11 +125,11 @@ def hive_parameters(kept: Mapping[str, str], change: PointerChange, max_chars: i
         for name in change.base.properties:
             if name not in metadata.properties:
                 copied.pop(name, None)
-    moved = moved_parameters(copied, change)
-    _copy(moved, "current-schema", encode_schema(metadata.current_schema), max_chars)
+    updated = moved_parameters(copied, change)
+    _copy(updated, "current-schema", encode_schema(metadata.current_schema), max_chars)
     if isinstance(metadata, TableMetadata):
-        _copy_figures(moved, metadata, max_chars)
-    return moved
+        _copy_figures(updated, metadata, max_chars)
+    return updated
 
 
 def _copy_figures(parameters: dict[str, str], metadata: TableMetadata, max_chars: int) -> None:
@@ -174,8 +174,10 @@ def _copy(parameters: dict[str, str], name: str, value: Any, max_chars: int) -> 
 
 def view_text(metadata: ViewMetadata) -> str | None:
     """Return the query that a metastore shows of a view: Hive's own, else the first."""
-    found = metadata.current_version.find_sql("hive") or next(iter(metadata.current_version.sql_representations), None)
-    return None if found is None else found.sql
+    representation = metadata.current_version.find_sql("hive") or next(
+        iter(metadata.current_version.sql_representations), None
+    )
+    return None if representation is None else representation.sql
 
 
 def column_type(data_type: Type, *, zoned: str = "timestamp") -> str:

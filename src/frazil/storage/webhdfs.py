@@ -168,10 +168,10 @@ class HdfsStorage(Storage):
             if offset > size:
                 raise too_short(path, size, offset, length)
             return b""
-        wanted = {"op": "OPEN", "offset": str(offset), "length": str(length)}
+        parameters = {"op": "OPEN", "offset": str(offset), "length": str(length)}
         try:
             answer = self._repeated(
-                "read", path, lambda: self._bytes(path, "GET", wanted, min_bytes=length, max_bytes=length)
+                "read", path, lambda: self._bytes(path, "GET", parameters, min_bytes=length, max_bytes=length)
             )
         except _Refusal as error:
             size = self.size(path)
@@ -251,9 +251,9 @@ class HdfsStorage(Storage):
     def delete_folder(self, folder: str, *, within: Sequence[str] | None = None) -> None:
         """Remove an empty folder; one that is not there is no error, one that is not empty is."""
         path = folder.rstrip("/")
-        wanted = {"op": "DELETE", "recursive": "false"}
+        parameters = {"op": "DELETE", "recursive": "false"}
         try:
-            self._repeated("delete", folder, lambda: self._json(path, "DELETE", wanted))
+            self._repeated("delete", folder, lambda: self._json(path, "DELETE", parameters))
         except _Refusal as error:
             if "NotEmpty" in error.exception or "non empty" in error.message or "not empty" in error.message:
                 raise not_empty(folder) from error
@@ -267,9 +267,9 @@ class HdfsStorage(Storage):
             if retry > 0:
                 self._sleep(_WAIT_SECONDS * retry)
             temporary = f"{folder}/.{self._new_id()}.tmp"
-            wanted = {"op": "CREATE", "overwrite": "false", "data": "true"}
+            parameters = {"op": "CREATE", "overwrite": "false", "data": "true"}
             try:
-                self._bytes(temporary, "PUT", wanted, data=data)
+                self._bytes(temporary, "PUT", parameters, data=data)
                 return temporary
             except (_Lost, RequestNotSent) as error:
                 problem = error
@@ -289,7 +289,7 @@ class HdfsStorage(Storage):
             return
 
     def _rename(self, temporary: str, path: str, *, may_replace: bool) -> None:
-        wanted = {
+        parameters = {
             "op": "RENAME",
             "destination": self._path(path),
             "renameoptions": "OVERWRITE" if may_replace else "NONE",
@@ -300,7 +300,7 @@ class HdfsStorage(Storage):
             if retry > 0:
                 self._sleep(_WAIT_SECONDS * retry)
             try:
-                answer = self._json(temporary, "PUT", wanted)
+                answer = self._json(temporary, "PUT", parameters)
             except (_Lost, RequestNotSent) as error:
                 may_have_happened = may_have_happened or isinstance(error, _Lost)
                 problem = error
@@ -357,8 +357,8 @@ class HdfsStorage(Storage):
             if error.exception == "FileNotFoundException":
                 return ()
             raise self._failed("list", folder, error) from error
-        found = answer.get("FileStatuses")
-        entries = found.get("FileStatus") if isinstance(found, dict) else None
+        reply = answer.get("FileStatuses")
+        entries = reply.get("FileStatus") if isinstance(reply, dict) else None
         if not isinstance(entries, list):
             raise StorageError(f"Cannot list {folder}: the answer is not a listing", path=folder)
         # A file lists itself, without a name.
@@ -366,12 +366,12 @@ class HdfsStorage(Storage):
 
     def _status(self, path: str) -> dict[str, Any] | None:
         try:
-            found = self._json(path, "GET", {"op": "GETFILESTATUS"}).get("FileStatus")
+            reply = self._json(path, "GET", {"op": "GETFILESTATUS"}).get("FileStatus")
         except _Refusal as error:
             if error.exception == "FileNotFoundException":
                 return None
             raise
-        return found if isinstance(found, dict) else None
+        return reply if isinstance(reply, dict) else None
 
     def _asked(self, verb: str, path: str, ask: Callable[[], AnswerT]) -> AnswerT:
         try:
@@ -434,12 +434,12 @@ class HdfsStorage(Storage):
         if method == "PUT":
             headers["content-type"] = "application/octet-stream"
         try:
-            found = self._http.send(origin, method, target, headers, data, min_bytes=min_bytes, max_bytes=max_bytes)
+            reply = self._http.send(origin, method, target, headers, data, min_bytes=min_bytes, max_bytes=max_bytes)
         except AnswerLost as error:
             raise _Lost(str(error)) from error
-        if not found.is_success:
-            raise _refusal(found)
-        return found
+        if not reply.is_success:
+            raise _refusal(reply)
+        return reply
 
     def _send(self, path: str, method: str, query: Mapping[str, str], *, min_bytes: int = 0, max_bytes: int) -> Answer:
         """Ask the name nodes in turn; one that is not the active one refuses."""
@@ -518,12 +518,12 @@ def _decoded(body: bytes) -> dict[str, Any]:
     if body == b"":
         return {}
     try:
-        found = msgspec.json.decode(body)
+        reply = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError) as error:
         raise _Lost("the answer is not JSON") from error
-    if not isinstance(found, dict):
+    if not isinstance(reply, dict):
         raise _Lost("the answer is not a JSON object")
-    return found
+    return reply
 
 
 def _refusal(answer: Answer) -> _Refusal:

@@ -121,8 +121,8 @@ class GlueClient:
 
     def send(self, action: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Send a request, again only if Glue says that it came too fast."""
-        given = dict(arguments) if self._catalog_id is None else {"CatalogId": self._catalog_id, **arguments}
-        body = msgspec.json.encode(given)
+        request = dict(arguments) if self._catalog_id is None else {"CatalogId": self._catalog_id, **arguments}
+        body = msgspec.json.encode(request)
         retry = 0
         while True:
             try:
@@ -167,12 +167,12 @@ class GlueClient:
         except AnswerLost as error:
             raise AnswerMissing(str(error)) from error
         try:
-            found = msgspec.json.decode(answer.body) if answer.body else {}
+            decoded = msgspec.json.decode(answer.body) if answer.body else {}
         except msgspec.DecodeError:
-            found = None
-        if answer.is_success and isinstance(found, dict):
-            return found
-        reply = found if isinstance(found, dict) else {}
+            decoded = None
+        if answer.is_success and isinstance(decoded, dict):
+            return decoded
+        reply = decoded if isinstance(decoded, dict) else {}
         exception = str(reply.get("__type", "")).rpartition("#")[2].partition(":")[0]
         message = self._without_secrets(str(reply.get("message", reply.get("Message", ""))))[:500]
         if answer.status == 429:

@@ -135,11 +135,11 @@ class GluePointers(MetastorePointers):
             return None
         raise CommitConflictError(f"Cannot commit to {format_name(change.identifier)}: others keep changing its table")
 
-    def _replace(self, database: str, found: Mapping[str, Any], made: Mapping[str, Any]) -> None:
+    def _replace(self, database: str, existing: Mapping[str, Any], made: Mapping[str, Any]) -> None:
         """Replace a table, if it has the version still that was found."""
-        version = found.get("VersionId")
+        version = existing.get("VersionId")
         if not isinstance(version, str):
-            raise StorageError(f"Cannot change {database}.{found.get('Name')}: {self.label} gave it no version")
+            raise StorageError(f"Cannot change {database}.{existing.get('Name')}: {self.label} gave it no version")
         arguments = {"DatabaseName": database, "TableInput": made, "VersionId": version}
         self._client.send("UpdateTable", {**arguments, "SkipArchive": self._skips_archive})
 
@@ -153,10 +153,10 @@ class GluePointers(MetastorePointers):
             if pointer is None or pointer.entity_type is not entity_type:
                 return None
         else:
-            found = self._taken_away(entity_type, identifier, names, _DROPPED, expected)
-            if found is None:
+            existing = self._taken_away(entity_type, identifier, names, _DROPPED, expected)
+            if existing is None:
                 return None
-            pointer = found[1]
+            pointer = existing[1]
         try:
             self._client.send("DeleteTable", {"DatabaseName": names[0], "Name": names[1]})
         except GlueRefused as error:
@@ -214,19 +214,19 @@ class GluePointers(MetastorePointers):
         if goal is None or not self.namespace_exists(target[:-1]):
             raise namespace_not_found(target[:-1])
         self._check_free(target, goal)
-        found = self._taken_away(entity_type, source, names, _RENAMED)
-        if found is None:
+        existing = self._taken_away(entity_type, source, names, _RENAMED)
+        if existing is None:
             raise self._not_found(entity_type, source)
-        made = {**taken_back(found[0]), "Name": goal[1]}
+        made = {**taken_back(existing[0]), "Name": goal[1]}
         try:
             self._client.send("CreateTable", {"DatabaseName": goal[0], "TableInput": made})
         except GlueRefused as error:
-            self._give_back(names, found[0])
+            self._give_back(names, existing[0])
             self._check_free(target, goal)
             raise self._refused("rename", source, error) from error
         except (NotReached, AnswerMissing) as error:
-            moved = self.find(target)
-            if moved is None or moved.metadata_location != found[1].metadata_location:
+            target_pointer = self.find(target)
+            if target_pointer is None or target_pointer.metadata_location != existing[1].metadata_location:
                 raise CommitStateUnknownError(
                     f"Cannot tell whether {self.label} did rename {format_name(source)}: {error}",
                     hint=f"If neither name is there, set the parameter {TABLE_TYPE} of the old one from {_RENAMED} "
@@ -341,10 +341,10 @@ class GluePointers(MetastorePointers):
 
     def update_namespace(self, namespace: Namespace, updates: Mapping[str, str], removals: Iterable[str]) -> None:
         """Set and remove properties; Glue has no condition for it, so the last of two updates at once wins."""
-        found = self._database(namespace)
+        existing = self._database(namespace)
         gone = set(removals)
-        name = str(found.get("Name"))
-        properties = {key: value for key, value in database_properties(found).items() if key not in gone}
+        name = str(existing.get("Name"))
+        properties = {key: value for key, value in database_properties(existing).items() if key not in gone}
         try:
             made = database_input(name, {**properties, **updates})
             self._client.send("UpdateDatabase", {"Name": name, "DatabaseInput": made})
@@ -358,18 +358,18 @@ class GluePointers(MetastorePointers):
         if name is None:
             return None
         try:
-            found = self._client.read("GetDatabase", Name=name).get("Database")
+            existing = self._client.read("GetDatabase", Name=name).get("Database")
         except GlueRefused as error:
             if error.exception == NOT_FOUND:
                 return None
             raise self._client.failure("find namespace", name, error) from error
-        return found if isinstance(found, dict) else None
+        return existing if isinstance(existing, dict) else None
 
     def _database(self, namespace: Namespace) -> dict[str, Any]:
-        found = self._find_database(namespace)
-        if found is None:
+        existing = self._find_database(namespace)
+        if existing is None:
             raise namespace_not_found(namespace)
-        return found
+        return existing
 
     def close(self) -> None:
         """Close the connections."""

@@ -89,23 +89,23 @@ def _credentials(properties: Mapping[str, str]) -> CredentialSource:
     if KEY_ID in properties or SECRET in properties:
         # What is named for Glue is used as it is.
         return _pair(properties, "glue") or _missing()
-    found = _pair(properties, "client")
-    if found is None and (S3_ENDPOINT not in properties or ENDPOINT in properties):
-        found = _pair(properties, "s3")
-    if found is None and is_true(properties, S3_USE_ENVIRONMENT):
-        found = EnvironmentCredentials()
-    if found is None:
-        found = _missing()
+    source = _pair(properties, "client")
+    if source is None and (S3_ENDPOINT not in properties or ENDPOINT in properties):
+        source = _pair(properties, "s3")
+    if source is None and is_true(properties, S3_USE_ENVIRONMENT):
+        source = EnvironmentCredentials()
+    if source is None:
+        source = _missing()
     role = role_of(properties)
-    return found if role is None else RoleCredentials(found, role)
+    return source if role is None else RoleCredentials(source, role)
 
 
 def _pair(properties: Mapping[str, str], prefix: str) -> CredentialSource | None:
     key_id, secret = properties.get(f"{prefix}.access-key-id"), properties.get(f"{prefix}.secret-access-key")
     if key_id is None or secret is None:
         return None
-    found = S3Credentials(key_id, secret, properties.get(f"{prefix}.session-token"))
-    return lambda: found
+    source = S3Credentials(key_id, secret, properties.get(f"{prefix}.session-token"))
+    return lambda: source
 
 
 def _missing() -> CredentialSource:

@@ -36,11 +36,11 @@ _TAKEN: Final = (
 _PLACES: Final = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 
 
-def table_input(name: str, found: Mapping[str, Any], change: PointerChange) -> dict[str, Any]:
+def table_input(name: str, table: Mapping[str, Any], change: PointerChange) -> dict[str, Any]:
     """Return a table as Glue takes it after a change of its pointer; `found` is empty for a new one."""
-    made = taken_back(found)
+    made = taken_back(table)
     made["Name"] = name
-    made["Parameters"] = moved_parameters(texts_of(found.get("Parameters")), change)
+    made["Parameters"] = moved_parameters(texts_of(table.get("Parameters")), change)
     metadata = change.metadata
     made["TableType"] = "EXTERNAL_TABLE" if change.entity_type is EntityType.TABLE else "VIRTUAL_VIEW"
     if metadata is None:
@@ -49,12 +49,12 @@ def table_input(name: str, found: Mapping[str, Any], change: PointerChange) -> d
     if comment is not None:
         made["Description"] = comment
     storage = made.get("StorageDescriptor")
-    kept = dict(storage) if isinstance(storage, dict) else {}
-    kept |= {"Columns": _columns(metadata, kept.get("Columns")), "Location": metadata.location}
+    descriptor = dict(storage) if isinstance(storage, dict) else {}
+    descriptor |= {"Columns": _columns(metadata, descriptor.get("Columns")), "Location": metadata.location}
     places = [metadata.properties[name] for name in _PLACES if name in metadata.properties]
     if places:
-        kept["AdditionalLocations"] = sorted(set(places))
-    made["StorageDescriptor"] = kept
+        descriptor["AdditionalLocations"] = sorted(set(places))
+    made["StorageDescriptor"] = descriptor
     if isinstance(metadata, ViewMetadata):
         text = view_text(metadata)
         if text is not None:
@@ -62,15 +62,15 @@ def table_input(name: str, found: Mapping[str, Any], change: PointerChange) -> d
     return made
 
 
-def taken_back(found: Mapping[str, Any]) -> dict[str, Any]:
+def taken_back(table: Mapping[str, Any]) -> dict[str, Any]:
     """Return a table that Glue returned without the fields that it does not take."""
-    return {name: found[name] for name in _TAKEN if found.get(name) is not None}
+    return {name: table[name] for name in _TAKEN if table.get(name) is not None}
 
 
-def _columns(metadata: TableMetadata | ViewMetadata, known: Any) -> list[dict[str, Any]]:
+def _columns(metadata: TableMetadata | ViewMetadata, current_columns: Any) -> list[dict[str, Any]]:
     """Return the columns of the current schema, then those that only other schemas have."""
     comments: dict[str, str] = {}
-    for column in known if isinstance(known, list) else ():
+    for column in current_columns if isinstance(current_columns, list) else ():
         if isinstance(column, dict) and isinstance(column.get("Comment"), str):
             comments.setdefault(str(column.get("Name")), column["Comment"])
     current = metadata.current_schema
@@ -112,9 +112,9 @@ def database_input(name: str, properties: Mapping[str, str], location: str | Non
 
 def database_properties(database: Mapping[str, Any]) -> dict[str, str]:
     """Return a database's parameters, with its location and comment among them."""
-    found = texts_of(database.get("Parameters"))
+    table = texts_of(database.get("Parameters"))
     for name, field in ((LOCATION, "LocationUri"), (DESCRIPTION, "Description")):
         value = database.get(field)
         if isinstance(value, str) and value != "":
-            found[name] = value
-    return found
+            table[name] = value
+    return table

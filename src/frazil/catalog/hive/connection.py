@@ -174,8 +174,8 @@ class MetastoreClient:
             raise CallLost(f"{connection.host}: its answer is neither a reply nor an exception")
         self._pool.give(connection)
         if message_type == EXCEPTION:
-            found = UNKNOWN_METHOD if result.get(2) == _UNKNOWN_METHOD_TYPE else SERVER_FAILURE
-            raise CallRefused(found, result.text(1) or "")
+            exception_name = UNKNOWN_METHOD if result.get(2) == _UNKNOWN_METHOD_TYPE else SERVER_FAILURE
+            raise CallRefused(exception_name, result.text(1) or "")
         for number, refusal in enumerate(refusals, 1):
             refused = result.get(number)
             if isinstance(refused, ThriftStruct):

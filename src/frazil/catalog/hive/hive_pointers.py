@@ -287,9 +287,9 @@ class HivePointers(MetastorePointers):
         except CallNotSent as error:
             raise self._metastore.failure(verb, format_name(source), error) from error
         except CallLost as error:
-            found = self._metastore.find_table(goal[0], goal[-1])
-            moved = None if found is None else pointer_of(found.texts(9))
-            if moved is None or moved.metadata_location != expected:
+            existing = self._metastore.find_table(goal[0], goal[-1])
+            target_pointer = None if existing is None else pointer_of(existing.texts(9))
+            if target_pointer is None or target_pointer.metadata_location != expected:
                 raise self._lost(verb, source, error) from error
         return True
 
@@ -393,11 +393,15 @@ class HivePointers(MetastorePointers):
         self._alter_database(namespace, updates, set(removals))
 
     def _alter_database(self, namespace: Namespace, updates: Mapping[str, str], removals: Collection[str]) -> None:
-        found = self._database(namespace)
-        name = found.text(1) or ""
-        properties = {key: value for key, value in database_properties(found).items() if key not in removals}
+        existing = self._database(namespace)
+        name = existing.text(1) or ""
+        properties = {key: value for key, value in database_properties(existing).items() if key not in removals}
         database = database_struct(
-            name, {**properties, **updates}, location=found.text(3), owner=found.text(6) or self._owner, found=found
+            name,
+            {**properties, **updates},
+            location=existing.text(3),
+            owner=existing.text(6) or self._owner,
+            existing=existing,
         )
         try:
             self._metastore.alter_database(name, database)
@@ -408,10 +412,10 @@ class HivePointers(MetastorePointers):
 
     def _database(self, namespace: Namespace) -> ThriftStruct:
         name = own_namespace(namespace)
-        found = None if name is None else self._metastore.find_database(name)
-        if found is None:
+        existing = None if name is None else self._metastore.find_database(name)
+        if existing is None:
             raise namespace_not_found(namespace)
-        return found
+        return existing
 
     def close(self) -> None:
         """Close the connections."""

@@ -81,12 +81,12 @@ class Metastore:
     def find_database(self, name: str) -> ThriftStruct | None:
         """Return a database, or None."""
         try:
-            found = self._read("get_database", {1: text_value(name)}, (NO_SUCH_OBJECT, META)).get(0)
+            result = self._read("get_database", {1: text_value(name)}, (NO_SUCH_OBJECT, META)).get(0)
         except CallRefused as error:
             if error.exception == NO_SUCH_OBJECT:
                 return None
             raise self.failure("find database", name, error) from error
-        return found if isinstance(found, ThriftStruct) else None
+        return result if isinstance(result, ThriftStruct) else None
 
     def create_database(self, database: ThriftStruct) -> None:
         """Create a database."""
@@ -106,14 +106,14 @@ class Metastore:
     def find_table(self, database: str, name: str) -> ThriftStruct | None:
         """Return a table of any kind, or None; a table that the server takes for the same is another one."""
         try:
-            found = self._read_table(database, name)
+            result = self._read_table(database, name)
         except CallRefused as error:
             if error.exception == NO_SUCH_OBJECT:
                 return None
             raise self.failure("find table", f"{database}.{name}", error) from error
         # Some databases ignore spaces at the end, or accents.
-        is_same = isinstance(found, ThriftStruct) and (found.text(2), found.text(1)) == (database, name)
-        return found if is_same else None
+        is_same = isinstance(result, ThriftStruct) and (result.text(2), result.text(1)) == (database, name)
+        return result if is_same else None
 
     def _read_table(self, database: str, name: str) -> Any:
         names = {1: text_value(database), 2: text_value(name)}
@@ -132,8 +132,8 @@ class Metastore:
             if table_type is None:
                 return _names(self._read("get_all_tables", {1: text_value(database)}, (META,)))
             # Databases that keep parameters as long text have `like` for them, and no `=`.
-            wanted = f'hive_filter_field_params__table_type like "{table_type}"'
-            arguments = {1: text_value(database), 2: text_value(wanted), 3: (I16, _MANY)}
+            selector = f'hive_filter_field_params__table_type like "{table_type}"'
+            arguments = {1: text_value(database), 2: text_value(selector), 3: (I16, _MANY)}
             refusals = (META, INVALID_OPERATION, UNKNOWN_DATABASE)
             return _names(self._read("get_table_names_by_filter", arguments, refusals))
         except CallRefused as error:
@@ -143,20 +143,20 @@ class Metastore:
 
     def tables(self, database: str, names: Sequence[str]) -> tuple[ThriftStruct, ...]:
         """Return tables by their names, those that exist; some at a time."""
-        found: list[ThriftStruct] = []
+        result: list[ThriftStruct] = []
         for start in range(0, len(names), _BATCH):
             batch = [text_value(name)[1] for name in names[start : start + _BATCH]]
-            wanted = {1: text_value(database), 2: list_value(STRING, batch)}
+            selector = {1: text_value(database), 2: list_value(STRING, batch)}
             try:
-                found += self._read("get_table_objects_by_name", wanted).structs(0)
+                result += self._read("get_table_objects_by_name", selector).structs(0)
             except CallRefused as error:
                 if error.exception != UNKNOWN_METHOD:
                     raise self.failure("read the tables of", database, error) from error
-                request = {1: (STRUCT, ThriftStruct(wanted))}
+                request = {1: (STRUCT, ThriftStruct(selector))}
                 refusals = (META, INVALID_OPERATION, UNKNOWN_DATABASE)
                 answer = self._read("get_table_objects_by_name_req", request, refusals).get(0)
-                found += answer.structs(1) if isinstance(answer, ThriftStruct) else ()
-        return tuple(found)
+                result += answer.structs(1) if isinstance(answer, ThriftStruct) else ()
+        return tuple(result)
 
     def create_table(self, table: ThriftStruct) -> None:
         """Create a table; of all who create one name, one succeeds at most."""
@@ -248,13 +248,13 @@ class Metastore:
 
 
 def _names(answer: ThriftStruct) -> tuple[str, ...]:
-    found = answer.get(0)
-    items = found.items if isinstance(found, ThriftList) else ()
+    result = answer.get(0)
+    items = result.items if isinstance(result, ThriftList) else ()
     return tuple(decode_text(entry) for entry in items if isinstance(entry, bytes))
 
 
 def _lock(answer: ThriftStruct) -> Lock:
-    found = answer.get(0)
-    if not isinstance(found, ThriftStruct):
+    result = answer.get(0)
+    if not isinstance(result, ThriftStruct):
         raise CallLost("the answer names no lock")
-    return Lock(int(found.get(1) or 0), int(found.get(2) or 0))
+    return Lock(int(result.get(1) or 0), int(result.get(2) or 0))

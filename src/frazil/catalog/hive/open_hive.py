@@ -169,7 +169,7 @@ def _seconds(properties: Mapping[str, str], name: str, default: float) -> float:
     text = properties.get(name)
     if text is None:
         return default
-    found = _TIME.fullmatch(text.strip().lower())
-    if found is None or math.isclose(seconds := int(found[1]) * _UNITS[found[2]], 0):
+    parsed = _TIME.fullmatch(text.strip().lower())
+    if parsed is None or math.isclose(seconds := int(parsed[1]) * _UNITS[parsed[2]], 0):
         raise InvalidPropertyError(f"Cannot use the property {name}: {text[:40]!r} is not a time such as 600s")
     return seconds

@@ -181,15 +181,15 @@ class TableLocks:
                 problem = error
             try:
                 # Was it made after all?
-                found = next((lock for lock in self._metastore.locks(database, name) if lock.agent == agent), None)
+                matching = next((lock for lock in self._metastore.locks(database, name) if lock.agent == agent), None)
             except (CallRefused, StorageError):
                 failures += 1
                 if failures == _CERTAIN and not self._was_held and self._is_reachable():
                     self._lockless_until = self._clock() + _LOCKLESS_SECONDS
                     return None
                 continue
-            if found is not None:
-                return found
+            if matching is not None:
+                return matching
         raise StorageError(
             f"Cannot lock {database}.{name} in the Hive Metastore at {self._metastore.client.label}: {problem}",
             hint="Set the table's property engine.hive.lock-enabled to false if no client may lock there.",

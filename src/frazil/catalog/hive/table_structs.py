@@ -101,8 +101,8 @@ def changed_table(table: ThriftStruct, change: PointerChange, form: TableForm) -
         if not form.keeps_statistics:
             parameters.pop("COLUMN_STATS_ACCURATE", None)
             parameters["DO_NOT_UPDATE_STATS"] = "true"
-    found = table.get(7)
-    storage = _storage(found if isinstance(found, ThriftStruct) else ThriftStruct(), metadata, is_engine, form)
+    existing = table.get(7)
+    storage = _storage(existing if isinstance(existing, ThriftStruct) else ThriftStruct(), metadata, is_engine, form)
     fields = {7: (STRUCT, storage), 9: texts_value(parameters)}
     if isinstance(metadata, ViewMetadata):
         text = view_text(metadata)
@@ -111,12 +111,12 @@ def changed_table(table: ThriftStruct, change: PointerChange, form: TableForm) -
 
 
 def _storage(
-    found: ThriftStruct, metadata: TableMetadata | ViewMetadata, is_engine: bool, form: TableForm
+    existing: ThriftStruct, metadata: TableMetadata | ViewMetadata, is_engine: bool, form: TableForm
 ) -> ThriftStruct:
     read, write, serde = _ENGINE_CLASSES if is_engine else _PLAIN_CLASSES
-    known_serde = found.get(7)
-    kept = known_serde if isinstance(known_serde, ThriftStruct) else ThriftStruct({3: texts_value({})})
-    earlier = {column.text(1): column.text(2) for column in found.structs(1)}
+    known_serde = existing.get(7)
+    serde_struct = known_serde if isinstance(known_serde, ThriftStruct) else ThriftStruct({3: texts_value({})})
+    earlier = {column.text(1): column.text(2) for column in existing.structs(1)}
     columns: list[ThriftStruct] = []
     for field in metadata.current_schema.fields:
         name = column_type(field.field_type, zoned=form.zoned_type)
@@ -127,13 +127,13 @@ def _storage(
         columns.append(
             ThriftStruct({1: text_value(field.name), 2: text_value(name)}).changed({3: text_value(field.doc)})
         )
-    return found.changed(
+    return existing.changed(
         {
             1: list_value(STRUCT, columns),
             2: text_value(metadata.location),
             3: text_value(read),
             4: text_value(write),
-            7: (STRUCT, kept.changed({2: text_value(serde)})),
+            7: (STRUCT, serde_struct.changed({2: text_value(serde)})),
         }
     )
 
@@ -153,15 +153,15 @@ def renamed_table(table: ThriftStruct, target: Identifier) -> ThriftStruct:
 
 def database_properties(database: ThriftStruct) -> dict[str, str]:
     """Return a database's parameters, with its location, comment and owner among them."""
-    found = database.texts(4)
+    existing = database.texts(4)
     for name, number in ((LOCATION, 3), (COMMENT, 2), (DATABASE_OWNER, 6)):
         value = database.text(number)
         if value is not None and value != "":
-            found[name] = _whole_uri(value) if name == LOCATION else value
+            existing[name] = _whole_uri(value) if name == LOCATION else value
     owner_type = next((name for name, number in _OWNER_TYPES.items() if number == database.get(7)), None)
-    if DATABASE_OWNER in found and owner_type is not None:
-        found[DATABASE_OWNER_TYPE] = owner_type
-    return found
+    if DATABASE_OWNER in existing and owner_type is not None:
+        existing[DATABASE_OWNER_TYPE] = owner_type
+    return existing
 
 
 def _whole_uri(location: str) -> str:
@@ -174,7 +174,7 @@ def _whole_uri(location: str) -> str:
 
 
 def database_struct(
-    name: str, properties: Mapping[str, str], *, location: str | None, owner: str, found: ThriftStruct | None = None
+    name: str, properties: Mapping[str, str], *, location: str | None, owner: str, existing: ThriftStruct | None = None
 ) -> ThriftStruct:
     """Return a database as properties describe it; other fields of one that was found stay."""
     own = {LOCATION, COMMENT, DATABASE_OWNER, DATABASE_OWNER_TYPE}
@@ -191,4 +191,4 @@ def database_struct(
         6: text_value(properties.get(DATABASE_OWNER, owner)),
         7: (I32, _OWNER_TYPES[owner_type]),
     }
-    return (found or ThriftStruct()).changed(fields)
+    return (existing or ThriftStruct()).changed(fields)

@@ -90,8 +90,8 @@ class ThriftStruct:
 
     def get(self, number: int) -> Any:
         """Return a field's value, or None."""
-        found = self.fields.get(number)
-        return None if found is None else found[1]
+        entry = self.fields.get(number)
+        return None if entry is None else entry[1]
 
     def text(self, number: int) -> str | None:
         """Return a field's text, or None if it is absent or not text."""
@@ -192,8 +192,8 @@ class MessageReader:
         if head & 0xFFFF0000 != _VERSION:
             raise ThriftError("it is not a Thrift message")
         answered = decode_text(self._value(STRING, 0))
-        found = self._value(I32, 0)
-        if answered != name or found != sequence:
+        entry = self._value(I32, 0)
+        if answered != name or entry != sequence:
             raise ThriftError(f"it answers {answered[:60]!r} and not {name!r}")
         value: ThriftStruct = self._value(STRUCT, 0)
         return head & 0xFF, value

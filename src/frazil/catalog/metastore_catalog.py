@@ -33,13 +33,13 @@ class MetastoreCatalog(PointerCatalog):
         updates: Sequence[TableUpdate],
         requirements: Sequence[TableRequirement] = (),
     ) -> Outcome[LoadedTable]:
-        """Change a table from a state of it; what nobody answered is asked for at once."""
+        """Change a table from a state of it; an unknown outcome is resolved at once."""
         return self._asked(super().commit(base, updates, requirements))
 
     def commit_view(
         self, base: LoadedView, updates: Sequence[ViewUpdate], requirements: Sequence[ViewRequirement] = ()
     ) -> Outcome[LoadedView]:
-        """Change a view from a state of it; what nobody answered is asked for at once."""
+        """Change a view from a state of it; an unknown outcome is resolved at once."""
         return self._asked(super().commit_view(base, updates, requirements))
 
     def _asked(self, outcome: Outcome[LoadedT]) -> Outcome[LoadedT]:

@@ -39,7 +39,7 @@ class AnswerMissing(Exception):
 
 
 class MetastorePointers(Pointers):
-    """What is the same for all metastores."""
+    """The common part of all metastores."""
 
     label: str
     """The metastore, for messages."""
@@ -89,7 +89,7 @@ class MetastorePointers(Pointers):
         """Move a pointer; return the change if it was elsewhere."""
 
     def _until_answered(self, change: PointerChange, attempt: Callable[[bool], Stale | None]) -> Stale | None:
-        """Try until an answer says what happened; the attempt is told whether an earlier one may have happened."""
+        """Try until an answer says what happened; its argument is whether an earlier attempt may have happened."""
         problem: Exception | None = None
         is_repeated = False
         for retry in range(_TRIES):

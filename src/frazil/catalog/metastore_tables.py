@@ -108,7 +108,7 @@ def moved_parameters(existing: Mapping[str, str], change: PointerChange) -> dict
 def hive_parameters(existing: Mapping[str, str], change: PointerChange, max_chars: int) -> dict[str, str]:
     """Return the parameters of a table of the Hive Metastore after a change.
 
-    Parameters that neither the change nor Iceberg Java knows stay as they are; a copy of metadata that is longer than
+    Parameters that neither the change nor Iceberg Java knows stay unchanged; a copy of metadata that is longer than
     `max_chars` is left out.
     """
     metadata = change.metadata

@@ -24,6 +24,7 @@ from typing import Final
 
 from frazil.errors import FrazilError, InvalidPropertyError, InvalidRequestError, StorageError, UnsupportedError
 from frazil.storage.base import MAX_READ_BYTES, Children, Storage, StoredFile
+from frazil.storage.hdfs_properties import ENDPOINT as HDFS_ENDPOINT
 from frazil.storage.hdfs_properties import HDFS_SCHEMES
 from frazil.storage.hdfs_properties import PROPERTIES as HDFS_PROPERTIES
 from frazil.storage.local import LocalStorage
@@ -301,7 +302,9 @@ def choose_storage(
         return open_hdfs(settings, places)
 
     makers = dict.fromkeys(S3_SCHEMES, make_s3) | dict.fromkeys(GCS_SCHEMES, make_gcs)
-    makers |= dict.fromkeys(AZURE_SCHEMES, make_azure) | dict.fromkeys(HDFS_SCHEMES, make_hdfs)
+    makers |= dict.fromkeys(AZURE_SCHEMES, make_azure)
+    if HDFS_ENDPOINT in settings or any(scheme_of(location) in HDFS_SCHEMES for location in places):
+        makers |= dict.fromkeys(HDFS_SCHEMES, make_hdfs)
     return SchemeStorage(storages, makers=makers, roots=roots, schemes=_schemes(settings), stores=accounts)
 
 

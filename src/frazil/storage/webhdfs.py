@@ -1,7 +1,7 @@
 """Files in HDFS, over HTTP: the name nodes' WebHDFS, or an HttpFS gateway.
 
-A name node answers what is about names, and sends whoever reads or writes bytes to a data node by a redirect. Names are
-atomic there, and so is a rename; a file that is being written is seen, though. So a file is written under a name of its
+A name node answers requests about names, and redirects reads and writes of bytes to a data node. Names are atomic
+there, and so is a rename; a file that is being written is seen, though. So a file is written under a name of its
 own beside its target and then renamed:
 
 1. The bytes go to `.<id>.tmp` in the target's folder. Whatever goes wrong here, nothing has happened to the target.
@@ -193,7 +193,7 @@ class HdfsStorage(Storage):
         return int(status["length"])
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a file; an error where that cannot be told."""
+        """Return whether a file exists; raise if that is unknown."""
         status = self._asked("look for", path, lambda: self._status(path))
         return status is not None and status.get("type") == "FILE"
 
@@ -282,7 +282,7 @@ class HdfsStorage(Storage):
         raise StorageError(f"Cannot write {path}: {problem}", path=path) from problem
 
     def _forget(self, temporary: str) -> None:
-        """Delete what was written under a name of its own, as far as that works; nothing refers to it."""
+        """Delete a temporary file if possible; nothing refers to it."""
         try:
             self._json(temporary, "DELETE", {"op": "DELETE", "recursive": "false"})
         except (_Lost, _Refusal, RequestNotSent):
@@ -538,7 +538,7 @@ def _refusal(answer: Answer) -> _Refusal:
 
 
 def _missing(path: str) -> MissingFileError:
-    return MissingFileError(f"Cannot read {path}: there is no such file", path=path)
+    return MissingFileError(f"Cannot read {path}: the file does not exist", path=path)
 
 
 def _exists(path: str) -> FileAlreadyExistsError:

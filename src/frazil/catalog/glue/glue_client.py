@@ -199,6 +199,6 @@ class GlueClient:
 
 
 def texts_of(value: Any) -> dict[str, str]:
-    """Return a map of texts in an answer; without what is no text."""
+    """Return the string entries of a map in an answer."""
     pairs = value.items() if isinstance(value, dict) else ()
     return {key: text for key, text in pairs if isinstance(key, str) and isinstance(text, str)}

@@ -1,7 +1,7 @@
 """Open AWS Glue's data catalog: which region and account, and as whom.
 
 Properties have the names that Iceberg Java and PyIceberg gave them. Credentials are those of `glue.*`, else of
-`client.*`, else of `s3.*` if S3 is Amazon's own as well: keys of another store are not shown to Amazon.
+`client.*`, else of `s3.*` if no other S3 endpoint is set: credentials of another store are not sent to Amazon.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ PROPERTIES: Final = frozenset(
 )
 """Every property of a connection to Glue, beside those of storages."""
 SECRETS: Final = frozenset({SECRET, SESSION_TOKEN})
-"""The properties whose values let whoever reads them in."""
+"""Properties with secret values."""
 
 
 def open_glue(
@@ -87,7 +87,7 @@ def open_glue(
 
 def _credentials(properties: Mapping[str, str]) -> CredentialSource:
     if KEY_ID in properties or SECRET in properties:
-        # What is named for Glue is used as it is.
+        # No role is assumed with credentials for Glue itself.
         return _pair(properties, "glue") or _missing()
     source = _pair(properties, "client")
     if source is None and (S3_ENDPOINT not in properties or ENDPOINT in properties):

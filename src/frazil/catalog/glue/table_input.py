@@ -1,7 +1,7 @@
 """Tables of Glue as it takes them, with the fields that Iceberg Java gives them.
 
-A table that Glue returns has fields that it does not take back; of those that it takes, others than the changed ones go
-back as they were.
+A table that Glue returns has fields that it does not take back; of those that it takes, others than the changed ones are
+kept unchanged.
 """
 
 from __future__ import annotations
@@ -102,9 +102,9 @@ def database_input(name: str, properties: Mapping[str, str], location: str | Non
         "Name": name,
         "Parameters": {key: value for key, value in properties.items() if key not in (DESCRIPTION, LOCATION)},
     }
-    place = properties.get(LOCATION, location)
-    if place is not None:
-        made["LocationUri"] = place
+    uri = properties.get(LOCATION, location)
+    if uri is not None:
+        made["LocationUri"] = uri
     if DESCRIPTION in properties:
         made["Description"] = properties[DESCRIPTION]
     return made

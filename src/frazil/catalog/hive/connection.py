@@ -1,6 +1,6 @@
 """Connections to a Hive Metastore: Thrift over TCP, to the first of several servers that can be reached.
 
-Who calls must know whether a call may have been carried out, so two failures are told apart: `CallNotSent`, if no
+Who calls must know whether a call may have been carried out, so there are two failures: `CallNotSent`, if no
 connection came about, and `CallLost`, if the call, or part of it, was sent and no whole answer came. An answer may be
 a `CallRefused`, by the name of the exception that the metastore declares. Nothing is sent twice here.
 

@@ -1,7 +1,7 @@
 """Pointers in the Hive Metastore: parameters of its tables, compared and swapped by the server.
 
 The swap is `alter_table_with_environment_context` with `expected_parameter_key` and `expected_parameter_value`: in its
-database's transaction the metastore replaces the table only if `metadata_location` is what is expected (Hive 2.3.10,
+database's transaction the metastore replaces the table only if `metadata_location` has the expected value (Hive 2.3.10,
 3.1.4, 4.0 and newer; older servers ignore the two). Every commit says so, and holds the table's lock as well
 (`catalog/hive/table_lock.py`), for the sake of clients that only lock:
 
@@ -194,7 +194,7 @@ class HivePointers(MetastorePointers):
         return None
 
     def _not_altered(self, change: PointerChange, error: CallRefused) -> Stale | None:
-        """Return how a refusal to alter a table is to be taken, by the table as it is now."""
+        """Return how a refusal to alter a table is to be taken, by the current table."""
         pointer = self.find(change.identifier)
         if pointer is None:
             return Stale(change, None)
@@ -380,7 +380,7 @@ class HivePointers(MetastorePointers):
         lasting = {key: value for key, value in updates.items() if key in LASTING_PROPERTIES}
         refused = sorted(LASTING_PROPERTIES & set(removals) & before.keys())
         if not refused and any(before.get(key) != value for key, value in lasting.items()):
-            # Many servers leave these as they are, and do not say so: they are tried first, by themselves.
+            # Many servers ignore changes of these without an error, so they are tried first, by themselves.
             self._alter_database(namespace, lasting, ())
             after = database_properties(self._database(namespace))
             refused = sorted(key for key, value in lasting.items() if after.get(key) != value)
@@ -423,7 +423,7 @@ class HivePointers(MetastorePointers):
 
 
 def _expecting(location: str | None) -> dict[str, str]:
-    """Return what an alteration is told: the pointer to be expected, and to leave statistics alone."""
+    """Return the context of an alteration: the expected pointer, and no update of statistics."""
     expected = (
         {}
         if location is None

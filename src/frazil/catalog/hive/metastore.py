@@ -1,6 +1,6 @@
 """The calls of a Hive Metastore that a catalog needs, as functions, and their failures as errors.
 
-Reads are repeated when an answer is lost; a write never is, since nobody knows whether it happened: `CallLost` leaves
+Reads are repeated when an answer is lost; a write never is, since its outcome is unknown: `CallLost` leaves
 here, as do refusals, `CallRefused`, whose meaning depends on the call. Newer servers have taken away calls that older
 ones need; where there are two, the older is tried first.
 """

@@ -1,16 +1,16 @@
 """The lock of a table in the Hive Metastore, as other clients take it before they swap a pointer.
 
-Iceberg Java and PyIceberg lock a table, read its pointer, and replace the table without a check: whoever changes the
-table in between without the lock is overwritten. So commits hold it too, though the metastore compares the pointer for
+Iceberg Java and PyIceberg lock a table, read its pointer, and replace the table without a check: they overwrite the
+commit of a client that does not hold the lock. So commits hold it too, though the metastore compares the pointer for
 them (`catalog/hive/hive_pointers.py`). It is held for as long as it takes to read the table and to alter it.
 
 - In front of the server's lock there is one of this process for each table, so that its threads do not all poll.
 - A lock is waited for in steps that grow from `check_seconds`, for at most `timeout_seconds`.
-- A lock whose answer was lost is looked for by its agent's name, which nobody else has.
+- A lock whose answer was lost is looked for by its agent's name, which is unique.
 - The server forgets a lock that it has not heard of for some minutes; `keep` says in time that it is still held. Many
   servers forget none, unless they compact as well. So a lock that another frazil left behind, as its agent's name says,
-  is given back by whoever waits for it: what that one might still do is refused, if the pointer has moved.
-- A server whose lock tables were never made refuses to lock and to show locks, and nobody can hold one there: then
+  is released by the next waiting writer: what that one might still do is refused, if the pointer has moved.
+- A server whose lock tables were never made refuses to lock and to show locks, so no client can hold one: then
   there is nothing to hold, and the comparison alone guards the pointer.
 """
 
@@ -49,7 +49,7 @@ class LockSettings:
     most_check_seconds: float = 5.0
     heartbeat_seconds: float = 60.0
     stale_seconds: float = 150.0
-    """After which silence a lock of frazil's is taken for one that was left behind."""
+    """A frazil lock without a heartbeat for this long counts as abandoned."""
 
 
 class HeldLock:
@@ -108,7 +108,7 @@ class TableLocks:
             yield HeldLock(self._metastore, None, 0, self._clock)
             return
         with self._guard:
-            # A child of this process has a lock of its own: nobody gives this one back there.
+            # A child of this process has a lock of its own: this one is never released there.
             own = self._own.setdefault((os.getpid(), database, name), FairLock())
         if not own.acquire(self._settings.timeout_seconds):
             raise self._timed_out(database, name)

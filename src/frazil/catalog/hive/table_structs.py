@@ -5,7 +5,7 @@
     storage    1 columns, 2 location, 3 and 4 formats, 7 serde (2 its class, 3 parameters)
     database   1 name, 2 description, 3 location, 4 parameters, 6 owner, 7 type of owner
 
-All other fields of a struct that came from the server go back as they were.
+All other fields of a struct that came from the server are sent back unchanged.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Thrift's binary protocol: values of any struct to bytes and back, whether or not this version knows their fields.
 
 A struct stays what it was on the wire: fields by their number, with their type. So what a newer server adds to a table
-goes back to it unchanged when the table is altered. Text stays bytes until somebody asks for it.
+goes back to it unchanged when the table is altered. Text is decoded on request.
 
     message   version and type (4 bytes), name, sequence number, then a struct: the arguments, or the result
     struct    type (1 byte), field number (2 bytes), value; repeated, and a zero byte at the end
@@ -119,7 +119,7 @@ class ThriftStruct:
 
 
 def decode_text(value: bytes) -> str:
-    """Return bytes as text; what is not UTF-8 comes back as the same bytes."""
+    """Return bytes as text; invalid UTF-8 round-trips."""
     return value.decode("utf-8", errors="surrogateescape")
 
 

@@ -14,7 +14,7 @@ FRAZIL_FUZZ_SECONDS ?= 60
 export FRAZIL_FUZZ_SECONDS
 
 .DEFAULT_GOAL := help
-.PHONY: help azurite setup demo check test test-all test-all-local test-all-spark test-browser test-extended test-dbt test-interop test-recipes test-sparks bench names docs dist notebook fix lock clean
+.PHONY: help azurite setup demo check test test-all test-all-local test-all-spark test-browser test-extended test-dbt test-interop test-recipes test-sparks bench new names docs dist notebook fix lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -115,8 +115,14 @@ bench: setup ## Run every benchmark beside its peers, and write docs/evidence/be
 azurite: ## Install Azurite, an emulator of Azure's store, from npm; tests of Azure are skipped where it is missing
 	mkdir -p .azurite && cd .azurite && { [ -f package.json ] || echo '{"private": true}' > package.json; } && npm install azurite
 
-names: setup ## Write public-names.txt, docs/python.md and docs/modules.md anew
+new: setup ## Begin a change: make new KIND=procedure NAME=count_rows writes a file, a test that fails and a line in the docs
+	@$(BIN)/python -m tools.new "$(KIND)" "$(NAME)"
+
+names: setup ## Write public-names.txt and the pages in docs that are made of code
 	$(BIN)/python -m tools.public_names --write
+	$(BIN)/python -m tools.procedures_markdown
+	$(BIN)/python -m tools.properties_markdown
+	$(BIN)/python -m tests.architecture.options_page --write
 	$(BIN)/python -m tools.python_reference --write
 	$(BIN)/python -m tools.module_index --write
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from frazil.maintenance.procedures import PROCEDURES, Parameter, Procedure
 
@@ -48,3 +49,7 @@ def _doc(parameter: Parameter) -> str:
     if parameter.is_ignored:
         sentences.append("changes nothing")
     return "; ".join(sentences)
+
+
+if __name__ == "__main__":
+    (Path(__file__).parents[1] / "docs" / "procedures.md").write_text(procedures_markdown(), "utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from frazil.spec.properties import (
@@ -111,3 +112,7 @@ def _rounded(value: Any, unit: str) -> str:
         if value >= size and value % size == 0:
             return f" ({value // size} {name})"
     return ""
+
+
+if __name__ == "__main__":
+    (Path(__file__).parents[1] / "docs" / "properties.md").write_text(properties_markdown(), "utf-8")

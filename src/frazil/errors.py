@@ -50,9 +50,12 @@ Names and values in an error may be untrusted: its text escapes control characte
 
 from __future__ import annotations
 
-from typing import ClassVar
+import traceback
+from typing import ClassVar, Final
 
 from frazil.visible_text import visible
+
+_PACKAGE: Final = __file__.removesuffix("errors.py")
 
 
 class FrazilError(Exception):
@@ -78,6 +81,13 @@ class FrazilError(Exception):
         if self.hint is not None:
             lines.append(f"Hint: {visible(self.hint, keeps_lines=True)}")
         return "\n".join(lines)
+
+    def _render_traceback_(self) -> list[str]:
+        """Return the traceback that IPython shows: the caller's lines, without those inside frazil."""
+        steps = traceback.extract_tb(self.__traceback__)
+        own = [step for step in steps if not step.filename.startswith(_PACKAGE) and "/IPython/" not in step.filename]
+        lines = "".join(traceback.format_list(own)).splitlines()
+        return ["Traceback (most recent call last):", *lines, f"{type(self).__name__}: {self}"]
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (type(self), self.message, self.hint, self.context, self.__cause__)

@@ -21,7 +21,7 @@ PLACES: Final = {
     "catalog/pointer_catalog.py": "metadata of a commit that failed; old metadata files beside the pointer",
     "commit/transaction.py": _WRITTEN,
     "datafile/rows_writer.py": _WRITTEN,
-    "table/table.py": _WRITTEN,
+    "verbs/one_commit.py": _WRITTEN,
     "change_rows/find_rows.py": _WRITTEN,
     "maintenance/convert_equality_deletes.py": _WRITTEN,
     "maintenance/rewrite_data_files.py": _WRITTEN,

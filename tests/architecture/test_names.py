@@ -14,7 +14,7 @@ AT_MOST = {"one": 24, "kind": 38, "part": 6, "place": 4, "told": 0, "at": 4, "sh
 
 PARTICIPLES = {"found": 124, "made": 91, "known": 32, "wanted": 23, "left": 95, "kept": 35, "given": 17}
 """How often a participle is a name without its noun. `left` is also the side of an operator."""
-JAVA_PARTICIPLES = {"found": 88, "made": 36, "known": 19, "wanted": 4, "left": 1, "kept": 4, "given": 25}
+JAVA_PARTICIPLES = {"found": 19, "made": 8, "known": 16, "wanted": 1, "left": 1, "kept": 0, "given": 2}
 BETTER = {
     "found": "the thing that was found: match, entry, field, status",
     "made": "the thing that was made: snapshot, metadata, response",
@@ -106,10 +106,9 @@ PLAIN_WORDS = {
 
 def test_names_of_tests_are_plain_english() -> None:
     names = [
-        node.name
+        name
         for file in sorted((ROOT / "tests").rglob("*.py"))
-        for node in ast.walk(ast.parse(file.read_text("utf-8")))
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+        for name in re.findall(r"^ *def (test_\w+)\(", file.read_text("utf-8"), re.MULTILINE)
     ]
     odd = [f"{name}: write {hint}" for name in names for form, hint in PLAIN_WORDS.items() if re.search(form, name)]
     assert not odd, "\n".join(odd)

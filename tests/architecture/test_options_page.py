@@ -17,9 +17,7 @@ MOST_WITHOUT = 0
 
 
 def test_options_page_matches_the_option_tables() -> None:
-    assert PAGE.read_text() == options_markdown(read_shown(), REWRITES), (
-        "run python -m tests.architecture.options_page --write"
-    )
+    assert PAGE.read_text() == options_markdown(read_shown(), REWRITES), "run make names"
 
 
 def test_tests_named_on_the_page_refer_to_existing_rows() -> None:

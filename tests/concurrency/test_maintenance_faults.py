@@ -38,7 +38,7 @@ from frazil.storage.base import Storage
 from frazil.storage.failing import FailingStorage, Fault, FaultKind, SimulatedCrash
 from frazil.storage.memory import MemoryStorage
 from frazil.table.table import Table
-from frazil.table.verbs import read_set_of
+from frazil.verbs.write_session import read_set_of
 from tests.support.commit_lab import LabClock
 from tests.support.equality_delete_writer import write_equality_deletes
 

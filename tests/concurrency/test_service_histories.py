@@ -158,7 +158,7 @@ class Client:
             case "transaction":
                 with self.lake.transaction() as transaction:
                     tables = [transaction.table(name), transaction.table(other)]
-                    self.meant = tuple(str(table._begin().metadata.table_uuid) for table in tables)
+                    self.meant = tuple(str(table._staged.state.metadata.table_uuid) for table in tables)
                     for table in tables:
                         table.append(rows(number))
             case "rename":

@@ -18,7 +18,7 @@ from frazil.catalog.memory import MemoryCatalog
 from frazil.errors import CommitError, FrazilError
 from frazil.storage.memory import MemoryStorage
 from frazil.table.lake import Lake
-from frazil.table.verbs import TableVerbs
+from frazil.table.writable import Writable
 from tests.support.races import Point, Race
 from tests.support.write_history import VERSIONS_AND_MODES
 
@@ -123,7 +123,7 @@ def exchange(world: World, table: frazil.Table) -> None:
                 update.rename_column(old, new)
 
 
-def add_column(world: World, table: TableVerbs) -> None:
+def add_column(world: World, table: Writable) -> None:
     with table.update_schema() as update:
         update.add_column("w", "string")
 

@@ -4,21 +4,25 @@ python -m tests.hostile.planted_worker PROXY-PORT JAR,JAR,… CASES
 
 CASES is JSON: for each name of a lake the address of its service, the properties of the user, the statements, and
 further settings of Hadoop. The session has the settings that `frazil.session` gives for the lakes' buckets, which are
-named as the lakes are, and credentials of its own for all other buckets.
+named as the lakes are, and credentials of its own for all buckets, in settings and in a store of keys.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import warnings
 from contextlib import ExitStack, suppress
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 import frazil
 from frazil.spark.jvm.file_systems import settings_of
 from frazil.storage.choose import stores_of
+
+PLANTED_KEY = "planted-in-a-store"
 
 
 def main() -> None:
@@ -55,6 +59,7 @@ def main() -> None:
                     builder = builder.config(key, value)
         spark = builder.getOrCreate()
         spark.sparkContext.setLogLevel("OFF")
+        plant_key_store(spark, stack.enter_context(tempfile.TemporaryDirectory()), list(cases))
         for name, lake in lakes.items():
             frazil.attach(spark, lake, name=name)
             outcomes[name] = []
@@ -66,6 +71,22 @@ def main() -> None:
                     outcomes[name].append(f"{error}")
         spark.stop()
     print(json.dumps(outcomes), flush=True)
+
+
+def plant_key_store(spark: SparkSession, folder: str, buckets: list[str]) -> None:
+    """Give the session credentials in a store of keys, which Hadoop asks before it looks at settings."""
+    jvm: Any = spark.sparkContext._jvm
+    settings: Any = spark.sparkContext._jsc.hadoopConfiguration()
+    settings.set("hadoop.security.credential.provider.path", f"localjceks://file{folder}/planted.jceks")
+    gateway: Any = spark.sparkContext._gateway
+    key = gateway.new_array(jvm.char, len(PLANTED_KEY))
+    for place, character in enumerate(PLANTED_KEY):
+        key[place] = character
+    store = jvm.org.apache.hadoop.security.alias.CredentialProviderFactory.getProviders(settings).get(0)
+    for prefix in ("fs.s3a", *(f"fs.s3a.bucket.{bucket}" for bucket in buckets)):
+        for name in ("access.key", "secret.key", "session.token"):
+            store.createCredentialEntry(f"{prefix}.{name}", key)
+    store.flush()
 
 
 if __name__ == "__main__":

@@ -542,6 +542,7 @@ AUTH: Mapping[str, Mapping[str, str]] = {
         "rest.signing-region": "us-east-1",
     },
     "header": {"header.authorization": "Bearer planted-header"},
+    "other header": {"header.x-tenant": "planted-header"},
 }
 
 
@@ -564,7 +565,8 @@ def test_service_without_authentication_may_be_on_another_host(service: Scripted
     with scripted_service() as other:
         other.on("GET /v1/namespaces", (200, {"namespaces": []}))
         service.on("GET /v1/config", (200, {"defaults": {}, "overrides": {"uri": other.address}}))
-        open_rest("lake", service.address, {}).list_namespaces()
+        public = {"header.x-iceberg-access-delegation": "vended-credentials"}
+        open_rest("lake", service.address, public).list_namespaces()
         assert other.lines() == ["GET /v1/namespaces"]
 
 

@@ -20,7 +20,7 @@ from frazil.console.app import console_routes
 from frazil.errors import FrazilError
 from frazil.query.limits import Limits
 from frazil.table.lake import Lake
-from frazil.table.local_sql import query as run_query
+from frazil.table.local_sql.run_sql import query as run_query
 from tests.support.served_lake import served
 
 SECONDS = 4.0

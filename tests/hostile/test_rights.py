@@ -279,6 +279,13 @@ def test_read_only_child_namespace_is_not_writable_through_its_parent(server: Se
     check_closed(by(server, "half"), "sales", server.get("/v1/namespaces/sales%1Feu/tables/t").json)
 
 
+@pytest.mark.parametrize("hidden", ["%2e%2e", "%2E.", "%252e%252e"])
+def test_escapes_do_not_hide_the_folder_of_a_closed_namespace(server: Served, hidden: str) -> None:
+    inside = f"{server.catalog.warehouse}/sales/eu/{hidden}/new"
+    by(server, "half")
+    check_forbidden(server.post(path("sales", "/tables"), {"name": "x", "schema": SCHEMA, "location": inside}))
+
+
 def test_token_for_a_child_namespace_works_beside_tables_of_the_parent(server: Served, tmp_path: Path) -> None:
     place = f"{by(server, 'deep').catalog.warehouse}/sales/eu/chosen"
     made = server.post("/v1/namespaces/sales%1Feu/tables", {"name": "c", "schema": SCHEMA, "location": place})

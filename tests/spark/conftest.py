@@ -80,7 +80,7 @@ def _warm_up(session: SparkSession, folder: Path) -> None:
 @pytest.fixture(autouse=True)
 def changes_run_on_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """Verbs that may choose their engine choose Spark, however little they read: it is what is tested here."""
-    monkeypatch.setattr("frazil.table.choose_engine.AUTO_BYTES", -1)
+    monkeypatch.setattr("frazil.verbs.choose_engine.AUTO_BYTES", -1)
 
 
 @pytest.fixture

@@ -521,7 +521,7 @@ def test_detaching_one_lake_keeps_the_others(spark: SparkSession, lake: frazil.L
 
 @pytest.mark.parametrize("name", ["default", "spark_catalog", "global_temp", "system", "", "Session"])
 def test_spark_catalog_names_cannot_be_lake_names(spark: SparkSession, lake: frazil.Lake, name: str) -> None:
-    with pytest.raises(frazil.InvalidRequestError, match="Spark's own"):
+    with pytest.raises(frazil.InvalidRequestError, match="reserved by Spark"):
         frazil.attach(spark, lake, name)
 
 

@@ -12,8 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import frazil
-from frazil.table import on_spark
-from frazil.table.table import Table
+from frazil.verbs import on_spark
+from frazil.verbs.live_state import LiveState
+from tests.support.races import overtaken
 
 MODES = ["copy-on-write", "merge-on-read"]
 Change = Callable[[frazil.Table], Any]
@@ -21,24 +22,6 @@ Change = Callable[[frazil.Table], Any]
 
 def numbers(spark: SparkSession, start: int, end: int) -> DataFrame:
     return spark.range(start, end, numPartitions=1).select("id", F.col("id").cast("int").alias("v"))
-
-
-class Meanwhile(Table):
-    """A table whose changes are overtaken: another handle commits after they are planned and before they commit."""
-
-    others: Change | None = None
-
-    def _commit(self, state: Any, action: Any, written: Any = ()) -> Any:
-        others, self.others = self.others, None
-        if others is not None:
-            others(Table(self._catalog, self._catalog.load_table(self.identifier), None))
-        return super()._commit(state, action, written)
-
-
-def overtaken(table: frazil.Table, others: Change) -> Meanwhile:
-    made = Meanwhile(table._catalog, table.refresh().state, None)
-    made.others = others
-    return made
 
 
 def make(spark: SparkSession, lake: frazil.Lake, mode: str, version: int, isolation: str) -> frazil.Table:
@@ -150,14 +133,14 @@ def test_overtaken_sql_merge_names_its_table_and_remedy(
     spark: SparkSession, lake: frazil.Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make(spark, lake, "merge-on-read", 2, "serializable")
-    commit = Table._commit
+    commit = LiveState._commit
 
-    def overtaken_once(self: Table, state: Any, action: Any, written: Any = ()) -> Any:
-        monkeypatch.setattr(Table, "_commit", commit)
+    def overtaken_once(self: LiveState, base: Any, actions: Any, written: Any) -> Any:
+        monkeypatch.setattr(LiveState, "_commit", commit)
         lake.table("db.t").append(pa.table({"id": pa.array([20], pa.int64()), "v": pa.array([7], pa.int32())}))
-        return commit(self, state, action, written)
+        return commit(self, base, actions, written)
 
-    monkeypatch.setattr(Table, "_commit", overtaken_once)
+    monkeypatch.setattr(LiveState, "_commit", overtaken_once)
     frazil.attach(spark, lake)
     try:
         with pytest.raises(PySparkException) as caught:

@@ -14,8 +14,8 @@ from frazil.spec.statistics import PartitionStatisticsFile
 
 def compute(table: frazil.Table, snapshot_id: int | None = None) -> PartitionStatisticsFile | None:
     """Compute the statistics of a snapshot, the current one unless given; let the table show them."""
-    state, made = compute_partition_stats(table._catalog, table.refresh().state, snapshot_id, threads=1)
-    table._show(state)
+    _, made = compute_partition_stats(table._catalog, table.refresh().state, snapshot_id, threads=1)
+    table.refresh()
     return made
 
 

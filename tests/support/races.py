@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Literal, Self
 
 from frazil.catalog.base import Catalog
+from frazil.commit.action import Action
+from frazil.loaded import LoadedTable
+from frazil.table.table import Table, hold
 
 Point = Literal["begun", "written", "commit"]
 """After the verb has loaded the table; while its rows are written; after that, before the catalog commits."""
@@ -59,3 +63,19 @@ class Race:
     ) -> None:
         for name in ("load_table", "commit", "commit_many"):
             delattr(self._catalog, name)
+
+
+def overtaken(table: Table, others: Callable[[Table], object], *, times: int = 1, held: bool = False) -> Table:
+    """Return a handle on which others commit after a change is planned and before it commits, so many times."""
+    handle = Table(table._catalog, table.refresh().state)
+    handle = hold(handle) if held else handle
+    session = handle._session
+    left = [others] * times
+
+    def commit(base: LoadedTable, actions: Sequence[Action], written: Sequence[str]) -> Any:
+        if left:
+            left.pop()(Table(table._catalog, table._catalog.load_table(table.identifier)))
+        return session.commit(base, actions, written)
+
+    handle._session = replace(session, commit=commit)
+    return handle

@@ -156,7 +156,7 @@ def run_cases(
     wrong: list[str] = []
     for case in cases:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", ".*the format has no lengths")
+            warnings.filterwarnings("ignore", ".*the format has no text lengths")
             found = run_case(case, run, snapshots_of(lake), messages=True)
         place = f"{name}.txt:{case.line}"
         if found.problem is not None and place not in (known or {}):

@@ -158,6 +158,24 @@ class QueryMaker:
         operator = rng.choice(["=", "<", ">", "<=", ">=", "<>"])
         return f"{literal} {operator} {name}" if rng.random() < 0.2 else f"{name} {operator} {literal}"
 
+    def mixed(self, aliases: str, depth: int = 0) -> str:
+        """Return a condition on several tables, of tests that may be true of null."""
+        rng = self._rng
+        if depth < 3 and rng.random() < 0.7:
+            word = rng.choice(["and", "or"])
+            test = f"({self.mixed(aliases, depth + 1)} {word} {self.mixed(aliases, depth + 1)})"
+            return f"not {test}" if rng.random() < 0.15 else test
+        alias, column = rng.choice(aliases), rng.choice(["i", "s", "d", "l", "b"])
+        name, literal = f"{alias}.{column}", self.literal(column)
+        tests = [
+            f"{name} is null", f"{name} is not null", f"coalesce({name}, {literal}) = {literal}", f"{name} = {literal}",
+            f"{literal} >= {name}", f"{name} = {rng.choice(aliases)}.{column}", f"{name} is distinct from {literal}",
+            f"{name} in ({literal}, {self.literal(column)})", f"{literal} in ({name}, {self.literal(column)})",
+            f"{literal} between {name} and {self.literal(column)}", f"{name} not between {literal} and {self.literal(column)}",
+            f"case when {name} = {literal} then true else {alias}.b end", f"{alias}.b",
+        ]  # fmt: skip
+        return rng.choice(tests)
+
     def literal(self, column: str) -> str:
         rng = self._rng
         if rng.random() < 0.03:
@@ -244,6 +262,16 @@ class QueryMaker:
             return f"select t.i, t.s from db.t t {join} db.u u on {on} {self.where('t')}"
         more = f" and {self.condition('u')}" if rng.random() < 0.4 else ""
         second = rng.choice(["", " join db.v v on v.i = t.i", " left join db.v v on v.i = u.i and v.b"])
+        if rng.random() < 0.3:
+            inner = f"(select u.i, u.s, v.d, v.l, u.b from db.u u {rng.choice(['left', 'right', 'full'])} join db.v v on u.i = v.i {self.where('v')})"
+            source = rng.choice(
+                [
+                    f"db.u u on {on}",
+                    f"{inner} u on t.i = u.i",
+                    f"db.u u on {on} left join db.v v on {self.mixed('tuv')}",
+                ]
+            )
+            return f"select t.i, t.s, u.i k, u.d from db.t t {rng.choice([join, 'left join'])} {source} where {self.mixed('tu')}"
         if rng.random() < 0.2:
             return f"select i, t.s, u.s z from db.t t {join} db.u u using (i) where {self.condition('t', ('s', 'l'))} {more} and i > 0"
         return (

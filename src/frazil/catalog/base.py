@@ -109,7 +109,7 @@ class Catalog(ABC):
         self.idempotency_records: SqlIdempotencyRecords | None = None
         """Idempotency records, written in the transaction of a change; None if the catalog cannot keep them."""
         self.lineage: Any = None
-        """Observer of reads and writes (`table/lineage.py`), or None."""
+        """Observer of reads and writes (`lineage.py`), or None."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self.warehouse!r})"

@@ -36,6 +36,7 @@ from frazil.storage.locations import (
     is_within,
     join_location,
     location_key,
+    location_readings,
     parse_location,
     scheme_of,
     strip_slashes,
@@ -206,10 +207,8 @@ class _Others:
 
     def holding(self, location: str) -> OthersFolder | None:
         """Return a folder that is or contains a location."""
-        key = location_key(location)
-        return next(
-            (self._by_key[ancestor] for ancestor in (key, *_ancestors(key)) if ancestor in self._by_key), self._unknown
-        )
+        keys = (key for reading in location_readings(location) for key in (reading, *_ancestors(reading)))
+        return next((self._by_key[key] for key in keys if key in self._by_key), self._unknown)
 
     def overlapping(self, folder: str) -> OthersFolder | None:
         """Return a folder that is, contains or is inside another."""

@@ -13,38 +13,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil.expr.predicates import FALSE, Predicate, all_of, any_of, at_least, at_most, is_in, is_null, less_than
+from frazil.spec import types as ft
 from frazil.spec.transforms import Day, Hour, Transform
-from frazil.spec.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    IntType,
-    LongType,
-    NestedField,
-    StringType,
-    TimestampType,
-    TimestamptzType,
-)
 
 MAX_VALUES = 200
 """Beyond this number of values, planning uses only bounds, as it does with longer lists anyway."""
 _LOOKED_AT = 1 << 16
 _MICROS: dict[type[Transform], int] = {Day: 86_400_000_000, Hour: 3_600_000_000}
 _USABLE = (
-    BooleanType,
-    IntType,
-    LongType,
-    DecimalType,
-    StringType,
-    BinaryType,
-    DateType,
-    TimestampType,
-    TimestamptzType,
+    ft.BooleanType,
+    ft.IntType,
+    ft.LongType,
+    ft.DecimalType,
+    ft.StringType,
+    ft.BinaryType,
+    ft.DateType,
+    ft.TimestampType,
+    ft.TimestamptzType,
 )
 
 
-def is_usable_key(field: NestedField) -> bool:
+def is_usable_key(field: ft.NestedField) -> bool:
     """Return whether the values of a column can be used for a filter; floating point cannot, due to -0.0 and NaN."""
     return isinstance(field.field_type, _USABLE)
 
@@ -90,9 +79,9 @@ class ValuesHere:
         return self._values.to_pylist() if self._is_listed and len(self._values) <= MAX_VALUES else None
 
 
-def unit_of(transform: Transform, field: NestedField) -> int | None:
+def unit_of(transform: Transform, field: ft.NestedField) -> int | None:
     """Return the length of a time partition in microseconds, or None for other partitions."""
-    if not isinstance(field.field_type, TimestampType | TimestamptzType):
+    if not isinstance(field.field_type, ft.TimestampType | ft.TimestamptzType):
         return None
     return _MICROS.get(type(transform))
 

@@ -21,7 +21,7 @@ import typer
 from frazil.cli.find_java import check_java
 from frazil.cli.start import allow_pandas
 from frazil.table.lake import Lake
-from frazil.table.on_spark import active_session, check_pyspark, choose_session
+from frazil.verbs.on_spark import active_session, check_pyspark, choose_session
 from frazil.visible_text import visible
 
 _LINES_SHOWN = 20

@@ -1,7 +1,7 @@
 """`frazil sql`: statements from the command line, a file, standard input, or an interactive terminal.
 
 They run on a local Spark session in Spark's dialect or, with `--local`, in this process in DuckDB's dialect
-(`table/local_sql.py`).
+(`table/local_sql/run_sql.py`).
 """
 
 from __future__ import annotations

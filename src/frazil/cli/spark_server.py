@@ -20,7 +20,7 @@ from frazil.cli.serve_command import is_loopback
 from frazil.cli.session import opened, wrong_usage
 from frazil.cli.start_token import Open, TokenFile, new_token, show_address
 from frazil.errors import EngineError, InvalidRequestError
-from frazil.table.on_spark import check_pyspark
+from frazil.verbs.on_spark import check_pyspark
 
 TOKEN_VARIABLE = "FRAZIL_SPARK_TOKEN"
 _POLL_SECONDS = 1.0

@@ -24,6 +24,12 @@ class WithoutPandas:
             raise ModuleNotFoundError("pandas is not needed here", name=name)
 
 
+def _freeze() -> None:
+    """Skip the last collection of garbage, unless DuckDB would print what it holds then."""
+    if "duckdb" not in sys.modules:
+        gc.freeze()
+
+
 def main() -> None:
     """Run the command line."""
     if find_spec("typer") is None:
@@ -32,7 +38,7 @@ def main() -> None:
         sys.exit(2)
     gc.set_threshold(GC_THRESHOLD)
     # A process that exits needs no collection, which takes as long as loading a third of the modules.
-    atexit.register(gc.freeze)
+    atexit.register(_freeze)
     sys.meta_path.insert(0, WithoutPandas())
     from frazil.cli.main import app
 

@@ -11,43 +11,15 @@ from typing import Any
 
 from frazil.codec.avro_schema import AvroType
 from frazil.errors import InvalidRequestError
-from frazil.spec.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT,
-    LONG,
-    MAX_DECIMAL_PRECISION,
-    STRING,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMP_NS,
-    TIMESTAMPTZ,
-    TIMESTAMPTZ_NS,
-    UNKNOWN,
-    UUID,
-    DecimalType,
-    FixedType,
-    GeographyType,
-    GeometryType,
-    ListType,
-    MapType,
-    StringType,
-    StructType,
-    Type,
-    UnknownType,
-    VariantType,
-)
+from frazil.spec import types as ft
 
 
-def encode_avro_schema(struct: StructType, name: str) -> dict[str, Any]:
+def encode_avro_schema(struct: ft.StructType, name: str) -> dict[str, Any]:
     """Return the Avro schema of a struct type as JSON values; `name` is the record's."""
     return _record(struct, name, set())
 
 
-def _record(struct: StructType, name: str, named: set[str]) -> dict[str, Any]:
+def _record(struct: ft.StructType, name: str, named: set[str]) -> dict[str, Any]:
     fields: list[dict[str, Any]] = []
     used_names: set[str] = set()
     for nested_field in struct.fields:
@@ -75,37 +47,37 @@ def _optional(avro_type: Any) -> Any:
     return avro_type if avro_type == "null" else ["null", avro_type]
 
 
-def _encode(data_type: Type, field_id: int, named: set[str]) -> Any:
-    if isinstance(data_type, StructType):
+def _encode(data_type: ft.Type, field_id: int, named: set[str]) -> Any:
+    if isinstance(data_type, ft.StructType):
         return _record(data_type, f"r{field_id}", named)
-    if isinstance(data_type, ListType):
+    if isinstance(data_type, ft.ListType):
         items = _encode(data_type.element_type, data_type.element_id, named)
         return {
             "type": "array",
             "items": items if data_type.element_required else _optional(items),
             "element-id": data_type.element_id,
         }
-    if isinstance(data_type, MapType):
+    if isinstance(data_type, ft.MapType):
         return _encode_map(data_type, named)
-    if isinstance(data_type, UnknownType):
+    if isinstance(data_type, ft.UnknownType):
         return "null"
     simple = _SIMPLE.get(data_type)
     if simple is not None:
         return simple
-    if isinstance(data_type, GeometryType | GeographyType):
+    if isinstance(data_type, ft.GeometryType | ft.GeographyType):
         return "bytes"
-    if isinstance(data_type, VariantType):
+    if isinstance(data_type, ft.VariantType):
         return {
             "type": "record",
             "name": f"r{field_id}",
             "fields": [{"name": "metadata", "type": "bytes"}, {"name": "value", "type": "bytes"}],
             "logicalType": "variant",
         }
-    if data_type == UUID:
+    if data_type == ft.UUID:
         return _fixed("uuid_fixed", 16, named, logicalType="uuid")
-    if isinstance(data_type, FixedType) and data_type.length > 0:
+    if isinstance(data_type, ft.FixedType) and data_type.length > 0:
         return _fixed(f"fixed_{data_type.length}", data_type.length, named)
-    if isinstance(data_type, DecimalType):
+    if isinstance(data_type, ft.DecimalType):
         return _fixed(
             f"decimal_{data_type.precision}_{data_type.scale}",
             decimal_bytes(data_type.precision),
@@ -117,12 +89,12 @@ def _encode(data_type: Type, field_id: int, named: set[str]) -> Any:
     raise InvalidRequestError(f"Cannot write a field of type {data_type} to Avro")
 
 
-def _encode_map(data_type: MapType, named: set[str]) -> dict[str, Any]:
+def _encode_map(data_type: ft.MapType, named: set[str]) -> dict[str, Any]:
     # The key comes first: a name is defined at its first occurrence in the text.
     key = _encode(data_type.key_type, data_type.key_id, named)
     value = _encode(data_type.value_type, data_type.value_id, named)
     value = value if data_type.value_required else _optional(value)
-    if isinstance(data_type.key_type, StringType):
+    if isinstance(data_type.key_type, ft.StringType):
         return {"type": "map", "values": value, "key-id": data_type.key_id, "value-id": data_type.value_id}
     pair: dict[str, Any] = {
         "type": "record",
@@ -151,20 +123,20 @@ def decimal_bytes(precision: int) -> int:
     return (largest.bit_length() + 8) // 8
 
 
-_SIMPLE: dict[Type, Any] = {
-    BOOLEAN: "boolean",
-    INT: "int",
-    LONG: "long",
-    FLOAT: "float",
-    DOUBLE: "double",
-    STRING: "string",
-    BINARY: "bytes",
-    DATE: {"type": "int", "logicalType": "date"},
-    TIME: {"type": "long", "logicalType": "time-micros"},
-    TIMESTAMP: {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": False},
-    TIMESTAMPTZ: {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": True},
-    TIMESTAMP_NS: {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": False},
-    TIMESTAMPTZ_NS: {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": True},
+_SIMPLE: dict[ft.Type, Any] = {
+    ft.BOOLEAN: "boolean",
+    ft.INT: "int",
+    ft.LONG: "long",
+    ft.FLOAT: "float",
+    ft.DOUBLE: "double",
+    ft.STRING: "string",
+    ft.BINARY: "bytes",
+    ft.DATE: {"type": "int", "logicalType": "date"},
+    ft.TIME: {"type": "long", "logicalType": "time-micros"},
+    ft.TIMESTAMP: {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": False},
+    ft.TIMESTAMPTZ: {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": True},
+    ft.TIMESTAMP_NS: {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": False},
+    ft.TIMESTAMPTZ_NS: {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": True},
 }
 
 
@@ -185,34 +157,34 @@ def make_avro_name(name: str) -> str:
     return "".join(escaped)
 
 
-def type_of(avro_type: AvroType) -> Type | None:
+def type_of(avro_type: AvroType) -> ft.Type | None:
     """Return the primitive type of a stored value, or None if it is not primitive or not supported."""
     logical = avro_type.logical
     if avro_type.kind == "int":
-        return DATE if logical == "date" else INT
+        return ft.DATE if logical == "date" else ft.INT
     if avro_type.kind == "long":
-        return _LONGS.get((logical, avro_type.adjusts_to_utc), TIME if logical == "time-micros" else LONG)
+        return _LONGS.get((logical, avro_type.adjusts_to_utc), ft.TIME if logical == "time-micros" else ft.LONG)
     if logical == "decimal" and avro_type.kind in ("fixed", "bytes"):
-        is_valid = 1 <= avro_type.precision <= MAX_DECIMAL_PRECISION and avro_type.scale <= avro_type.precision
-        return DecimalType(avro_type.precision, avro_type.scale) if is_valid else None
+        is_valid = 1 <= avro_type.precision <= ft.MAX_DECIMAL_PRECISION and avro_type.scale <= avro_type.precision
+        return ft.DecimalType(avro_type.precision, avro_type.scale) if is_valid else None
     if logical == "uuid" and (avro_type.kind == "string" or avro_type.size == 16):
-        return UUID
-    return FixedType(avro_type.size) if avro_type.kind == "fixed" else _PLAIN.get(avro_type.kind)
+        return ft.UUID
+    return ft.FixedType(avro_type.size) if avro_type.kind == "fixed" else _PLAIN.get(avro_type.kind)
 
 
-_LONGS: dict[tuple[str | None, bool], Type] = {
-    ("timestamp-millis", False): TIMESTAMP,
-    ("timestamp-millis", True): TIMESTAMPTZ,
-    ("timestamp-micros", False): TIMESTAMP,
-    ("timestamp-micros", True): TIMESTAMPTZ,
-    ("timestamp-nanos", False): TIMESTAMP_NS,
-    ("timestamp-nanos", True): TIMESTAMPTZ_NS,
+_LONGS: dict[tuple[str | None, bool], ft.Type] = {
+    ("timestamp-millis", False): ft.TIMESTAMP,
+    ("timestamp-millis", True): ft.TIMESTAMPTZ,
+    ("timestamp-micros", False): ft.TIMESTAMP,
+    ("timestamp-micros", True): ft.TIMESTAMPTZ,
+    ("timestamp-nanos", False): ft.TIMESTAMP_NS,
+    ("timestamp-nanos", True): ft.TIMESTAMPTZ_NS,
 }
-_PLAIN: dict[str, Type] = {
-    "null": UNKNOWN,
-    "boolean": BOOLEAN,
-    "float": FLOAT,
-    "double": DOUBLE,
-    "bytes": BINARY,
-    "string": STRING,
+_PLAIN: dict[str, ft.Type] = {
+    "null": ft.UNKNOWN,
+    "boolean": ft.BOOLEAN,
+    "float": ft.FLOAT,
+    "double": ft.DOUBLE,
+    "bytes": ft.BINARY,
+    "string": ft.STRING,
 }

@@ -24,19 +24,8 @@ from frazil.codec.arrow_schema import to_arrow_type
 from frazil.codec.avro_schema import AvroType
 from frazil.codec.avro_types import decimal_bytes
 from frazil.errors import SchemaMismatchError
+from frazil.spec import types as ft
 from frazil.spec.decimals import decimal_of, unscaled_value
-from frazil.spec.types import (
-    BINARY,
-    DOUBLE,
-    TIMESTAMP_NS,
-    TIMESTAMPTZ_NS,
-    UNKNOWN,
-    UUID,
-    DecimalType,
-    FixedType,
-    PrimitiveType,
-    Type,
-)
 
 _MICROS_PER_DAY = 86_400_000_000
 # The number of timestamp units per unit of an Avro logical type.
@@ -51,39 +40,39 @@ class FormRefusal(Exception):
     """A column whose Avro form cannot hold values of the expected type; the reader adds the field's name."""
 
 
-def arrow_type_of(data_type: Type) -> pa.DataType:
+def arrow_type_of(data_type: ft.Type) -> pa.DataType:
     """Return the Arrow type of partition values of a type."""
-    if not isinstance(data_type, PrimitiveType):
+    if not isinstance(data_type, ft.PrimitiveType):
         raise SchemaMismatchError(f"Cannot use {data_type} as the type of partition values")
     return to_arrow_type(data_type, has_extensions=False)
 
 
-def from_avro_form(array: pa.Array, form: AvroType, data_type: Type, target: pa.DataType | None = None) -> pa.Array:
+def from_avro_form(array: pa.Array, form: AvroType, data_type: ft.Type, target: pa.DataType | None = None) -> pa.Array:
     """Return an array in its Avro form as the Arrow type of its values, or raise `FormRefusal`.
 
     `target` is that type, if the caller has it already.
     """
     if target is None:
         target = arrow_type_of(data_type)
-    if form.kind == "null" or data_type == UNKNOWN:
+    if form.kind == "null" or data_type == ft.UNKNOWN:
         return pa.nulls(len(array), target)
     if form.kind in ("int", "long") and (pa.types.is_integer(target) or pa.types.is_temporal(target)):
         return _from_integers(array, form, data_type, target)
     if form.kind in ("fixed", "bytes"):
         return _from_bytes(array, form, data_type, target)
-    if form.kind == "string" and data_type == UUID:
+    if form.kind == "string" and data_type == ft.UUID:
         return _from_uuid_text(array)
     if array.type == target:
         return array
-    if form.kind == "float" and data_type == DOUBLE:
+    if form.kind == "float" and data_type == ft.DOUBLE:
         return array.cast(target)
     raise FormRefusal(f"it is stored as {form.kind}, which holds no {data_type}")
 
 
-def _from_integers(array: pa.Array, form: AvroType, data_type: Type, target: pa.DataType) -> pa.Array:
+def _from_integers(array: pa.Array, form: AvroType, data_type: ft.Type, target: pa.DataType) -> pa.Array:
     if array.type == target:
         return array
-    is_nanos = data_type in (TIMESTAMP_NS, TIMESTAMPTZ_NS)
+    is_nanos = data_type in (ft.TIMESTAMP_NS, ft.TIMESTAMPTZ_NS)
     try:
         if pa.types.is_timestamp(target):
             factor = _UNITS_PER.get((form.logical, is_nanos), 1)
@@ -98,12 +87,12 @@ def _from_integers(array: pa.Array, form: AvroType, data_type: Type, target: pa.
         raise FormRefusal(f"a value does not fit {data_type}") from error
 
 
-def _from_bytes(array: pa.Array, form: AvroType, data_type: Type, target: pa.DataType) -> pa.Array:
-    if isinstance(data_type, DecimalType):
+def _from_bytes(array: pa.Array, form: AvroType, data_type: ft.Type, target: pa.DataType) -> pa.Array:
+    if isinstance(data_type, ft.DecimalType):
         if form.logical == "decimal" and form.scale != data_type.scale:
             raise FormRefusal(f"it is stored with a scale of {form.scale}, which is not {data_type}'s")
         return _decimals_from_bytes(array, data_type, target)
-    if data_type not in (BINARY, UUID) and not isinstance(data_type, FixedType):
+    if data_type not in (ft.BINARY, ft.UUID) and not isinstance(data_type, ft.FixedType):
         raise FormRefusal(f"it is stored as {form.kind}, which holds no {data_type}")
     if array.type == target:
         return array
@@ -121,7 +110,7 @@ def _from_uuid_text(array: pa.Array) -> pa.Array:
     return pa.array(values, pa.binary(16))
 
 
-def _decimals_from_bytes(array: pa.Array, data_type: DecimalType, target: pa.DataType) -> pa.Array:
+def _decimals_from_bytes(array: pa.Array, data_type: ft.DecimalType, target: pa.DataType) -> pa.Array:
     """Return big-endian two's complement numbers of 1 to 16 bytes as decimals."""
     column = array.cast(pa.large_binary())
     lengths = pc.fill_null(pc.binary_length(column), 1).to_numpy(zero_copy_only=False)
@@ -145,9 +134,9 @@ def _decimals_from_bytes(array: pa.Array, data_type: DecimalType, target: pa.Dat
         raise FormRefusal(f"a value has more digits than {data_type}") from None
 
 
-def to_avro_form(array: pa.Array, data_type: Type) -> pa.Array:
+def to_avro_form(array: pa.Array, data_type: ft.Type) -> pa.Array:
     """Return an Arrow array of values of a type in its Avro form."""
-    if isinstance(data_type, DecimalType):
+    if isinstance(data_type, ft.DecimalType):
         return _decimals_to_bytes(array, decimal_bytes(data_type.precision))
     return to_plain_integers(array)
 
@@ -167,26 +156,26 @@ def _decimals_to_bytes(array: pa.Array, width: int) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(width), len(array), [validity, pa.py_buffer(big_endian.tobytes())])
 
 
-def values_of(array: pa.Array | pa.ChunkedArray, data_type: Type) -> list[Any]:
+def values_of(array: pa.Array | pa.ChunkedArray, data_type: ft.Type) -> list[Any]:
     """Return an array of partition values as the values of `spec/types.py`."""
     if isinstance(array, pa.ChunkedArray):
         return [value for chunk in array.chunks for value in values_of(chunk, data_type)]
     values: list[Any] = to_plain_integers(array).to_pylist()
-    if data_type == UUID:
+    if data_type == ft.UUID:
         return [None if value is None else uuid.UUID(bytes=value) for value in values]
     return values
 
 
-def array_of(values: Sequence[Any], data_type: Type) -> pa.Array:
+def array_of(values: Sequence[Any], data_type: ft.Type) -> pa.Array:
     """Return Python values of a type, as in `spec/types.py`, as an Arrow array."""
     target = arrow_type_of(data_type)
     convert: Callable[[Any], Any] | None = None
     plain = target
     if pa.types.is_temporal(target):
         plain = pa.int32() if target.bit_width == 32 else pa.int64()
-    elif data_type == UUID:
+    elif data_type == ft.UUID:
         convert = _uuid_bytes
-    elif isinstance(data_type, DecimalType):
+    elif isinstance(data_type, ft.DecimalType):
         convert = _exact(data_type)
     try:
         if convert is not None:
@@ -202,7 +191,7 @@ def _uuid_bytes(value: uuid.UUID) -> bytes:
     return value.bytes
 
 
-def _exact(data_type: DecimalType) -> Callable[[Decimal], Decimal]:
+def _exact(data_type: ft.DecimalType) -> Callable[[Decimal], Decimal]:
     def convert(value: Decimal) -> Decimal:
         unscaled = unscaled_value(value, data_type.scale)
         if unscaled is None:

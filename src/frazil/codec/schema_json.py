@@ -17,24 +17,9 @@ from typing import Any
 from frazil.codec.json_fields import JsonObject
 from frazil.codec.single_value_json import decode_json_value, encode_json_value
 from frazil.errors import InvalidRequestError
+from frazil.spec import types as ft
 from frazil.spec.defaults import NULL_DEFAULT_TYPES, default_problem
 from frazil.spec.schema import INITIAL_SCHEMA_ID, MAX_NESTING_DEPTH, Schema
-from frazil.spec.types import (
-    DEFAULT_CRS,
-    DEFAULT_EDGE_ALGORITHM,
-    MAX_FIELD_ID,
-    SIMPLE_TYPES,
-    DecimalType,
-    FixedType,
-    GeographyType,
-    GeometryType,
-    ListType,
-    MapType,
-    NestedField,
-    StructType,
-    Type,
-    UnknownType,
-)
 
 HEADING = "Schemas"
 
@@ -70,11 +55,11 @@ def encode_schema(schema: Schema) -> dict[str, Any]:
     return encoded
 
 
-def encode_type(data_type: Type) -> Any:
+def encode_type(data_type: ft.Type) -> Any:
     """Return a type in its JSON form."""
-    if isinstance(data_type, StructType):
+    if isinstance(data_type, ft.StructType):
         return {"type": "struct", "fields": [_encode_field(field) for field in data_type.fields], **data_type.extra}
-    if isinstance(data_type, ListType):
+    if isinstance(data_type, ft.ListType):
         return {
             "type": "list",
             "element-id": data_type.element_id,
@@ -82,7 +67,7 @@ def encode_type(data_type: Type) -> Any:
             "element-required": data_type.element_required,
             **data_type.extra,
         }
-    if isinstance(data_type, MapType):
+    if isinstance(data_type, ft.MapType):
         return {
             "type": "map",
             "key-id": data_type.key_id,
@@ -93,14 +78,14 @@ def encode_type(data_type: Type) -> Any:
             **data_type.extra,
         }
     # The parameters of geospatial types are always written, as in the specification's table.
-    if isinstance(data_type, GeometryType):
+    if isinstance(data_type, ft.GeometryType):
         return f"geometry({data_type.crs})"
-    if isinstance(data_type, GeographyType):
+    if isinstance(data_type, ft.GeographyType):
         return f"geography({data_type.crs}, {data_type.algorithm})"
     return str(data_type)
 
 
-def _encode_field(field: NestedField) -> dict[str, Any]:
+def _encode_field(field: ft.NestedField) -> dict[str, Any]:
     encoded: dict[str, Any] = {
         "id": field.field_id,
         "name": field.name,
@@ -117,7 +102,7 @@ def _encode_field(field: NestedField) -> dict[str, Any]:
     return encoded
 
 
-def _decode_fields(owner: JsonObject, depth: int) -> tuple[NestedField, ...]:
+def _decode_fields(owner: JsonObject, depth: int) -> tuple[ft.NestedField, ...]:
     fields = []
     for index, value in enumerate(owner.list("fields")):
         field = _plain_field(value)
@@ -128,27 +113,27 @@ def _decode_fields(owner: JsonObject, depth: int) -> tuple[NestedField, ...]:
     return tuple(fields)
 
 
-def _plain_field(value: Any) -> NestedField | None:
+def _plain_field(value: Any) -> ft.NestedField | None:
     """Return a column of a simple type without defaults or unrecognised fields, or None for any other, even invalid."""
     if type(value) is not dict or not _PLAIN_FIELDS.issuperset(value):
         return None
     json_type = value.get("type")
-    data_type = SIMPLE_TYPES.get(json_type) if type(json_type) is str else None
+    data_type = ft.SIMPLE_TYPES.get(json_type) if type(json_type) is str else None
     field_id, name, required, doc = value.get("id"), value.get("name"), value.get("required"), value.get("doc")
     if (
         data_type is None
         or type(field_id) is not int
-        or not 0 <= field_id <= MAX_FIELD_ID
+        or not 0 <= field_id <= ft.MAX_FIELD_ID
         or type(name) is not str
         or type(required) is not bool
         or (doc is not None and type(doc) is not str)
-        or (required and type(data_type) is UnknownType)
+        or (required and type(data_type) is ft.UnknownType)
     ):
         return None
-    return NestedField(field_id, name, data_type, required, doc)
+    return ft.NestedField(field_id, name, data_type, required, doc)
 
 
-def _decode_field(obj: JsonObject, depth: int) -> NestedField:
+def _decode_field(obj: JsonObject, depth: int) -> ft.NestedField:
     field_id = _decode_field_id(obj, "id")
     name = obj.string("name")
     data_type = _decode_type(obj, "type", depth)
@@ -158,23 +143,23 @@ def _decode_field(obj: JsonObject, depth: int) -> NestedField:
     doc = obj.string("doc", None)
     initial_default = _decode_default(obj, "initial-default", data_type)
     write_default = _decode_default(obj, "write-default", data_type)
-    return NestedField(field_id, name, data_type, required, doc, initial_default, write_default, obj.extra())
+    return ft.NestedField(field_id, name, data_type, required, doc, initial_default, write_default, obj.extra())
 
 
 def _decode_field_id(obj: JsonObject, field: str) -> int:
     field_id: int = obj.int32(field)
-    if not 0 <= field_id <= MAX_FIELD_ID:
-        reason = "ids are not negative" if field_id < 0 else f"ids above {MAX_FIELD_ID} are for metadata columns"
+    if not 0 <= field_id <= ft.MAX_FIELD_ID:
+        reason = "ids are not negative" if field_id < 0 else f"ids above {ft.MAX_FIELD_ID} are for metadata columns"
         raise obj.fail(f"{field_id} cannot be the id of a table's field: {reason}", field=field)
     return field_id
 
 
-def _check_may_be_required(obj: JsonObject, data_type: Type, name: str) -> None:
-    if isinstance(data_type, UnknownType):
+def _check_may_be_required(obj: JsonObject, data_type: ft.Type, name: str) -> None:
+    if isinstance(data_type, ft.UnknownType):
         raise obj.fail(f"{name!r} has the type unknown and is required; fields of type unknown are optional")
 
 
-def _decode_default(obj: JsonObject, field: str, data_type: Type) -> Any:
+def _decode_default(obj: JsonObject, field: str, data_type: ft.Type) -> Any:
     json_value = obj.raw(field)
     if json_value is None:
         return None
@@ -187,7 +172,7 @@ def _decode_default(obj: JsonObject, field: str, data_type: Type) -> Any:
     return value
 
 
-def _decode_type(owner: JsonObject, field: str, depth: int) -> Type:
+def _decode_type(owner: JsonObject, field: str, depth: int) -> ft.Type:
     json_type = owner.raw(field)
     if isinstance(json_type, str):
         try:
@@ -200,13 +185,13 @@ def _decode_type(owner: JsonObject, field: str, depth: int) -> Type:
         raise obj.fail(f"types are nested deeper than {MAX_NESTING_DEPTH} levels")
     if form == "struct":
         fields = _decode_fields(obj, depth + 1)
-        return StructType(fields, obj.extra())
+        return ft.StructType(fields, obj.extra())
     if form == "list":
         element = _decode_type(obj, "element", depth + 1)
         required = obj.boolean("element-required")
         if required:
             _check_may_be_required(obj, element, "element")
-        return ListType(_decode_field_id(obj, "element-id"), element, required, obj.extra())
+        return ft.ListType(_decode_field_id(obj, "element-id"), element, required, obj.extra())
     if form == "map":
         key, value = _decode_type(obj, "key", depth + 1), _decode_type(obj, "value", depth + 1)
         required = obj.boolean("value-required")
@@ -214,30 +199,30 @@ def _decode_type(owner: JsonObject, field: str, depth: int) -> Type:
         if required:
             _check_may_be_required(obj, value, "value")
         key_id, value_id = _decode_field_id(obj, "key-id"), _decode_field_id(obj, "value-id")
-        return MapType(key_id, key, value_id, value, required, obj.extra())
+        return ft.MapType(key_id, key, value_id, value, required, obj.extra())
     raise obj.fail(f"expected struct, list or map, found {form[:80]!r}", field="type")
 
 
 @lru_cache(maxsize=4096)
-def decode_type_name(text: str) -> Type:
+def decode_type_name(text: str) -> ft.Type:
     """Return the type without fields that a JSON string such as `decimal(9, 2)` names.
 
     White space around parameters and any case of the name are accepted, as in Iceberg Java.
     """
-    simple = SIMPLE_TYPES.get(text) or SIMPLE_TYPES.get(text.lower())
+    simple = ft.SIMPLE_TYPES.get(text) or ft.SIMPLE_TYPES.get(text.lower())
     if simple is not None:
         return simple
     if len(text) <= _MAX_TYPE_CHARS:
         if match := _DECIMAL.fullmatch(text):
-            return DecimalType(int(match[1]), int(match[2]))
+            return ft.DecimalType(int(match[1]), int(match[2]))
         if (match := _FIXED.fullmatch(text)) and int(match[1]) <= _INT_MAX:
-            return FixedType(int(match[1]))
+            return ft.FixedType(int(match[1]))
         if match := _GEOMETRY.fullmatch(text):
-            return GeometryType(DEFAULT_CRS if match[1] is None else match[1].strip())
+            return ft.GeometryType(ft.DEFAULT_CRS if match[1] is None else match[1].strip())
         if match := _GEOGRAPHY.fullmatch(text):
-            crs = DEFAULT_CRS if match[1] is None else match[1].strip()
-            algorithm: Any = DEFAULT_EDGE_ALGORITHM if match[2] is None else match[2].strip().lower()
-            return GeographyType(crs, algorithm)
+            crs = ft.DEFAULT_CRS if match[1] is None else match[1].strip()
+            algorithm: Any = ft.DEFAULT_EDGE_ALGORITHM if match[2] is None else match[2].strip().lower()
+            return ft.GeographyType(crs, algorithm)
     excerpt = text if len(text) <= 80 else text[:77] + "..."
     raise InvalidRequestError(f"Cannot read the type {excerpt!r}: no such type")
 

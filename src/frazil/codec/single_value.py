@@ -21,30 +21,8 @@ from frazil.codec.geo_bounds import decode_geo_bound, encode_geo_bound
 from frazil.codec.variant_bounds import decode_variant_bounds, encode_variant_bounds
 from frazil.errors import InvalidManifestError, InvalidRequestError, SchemaMismatchError
 from frazil.spec import iso8601
+from frazil.spec import types as ft
 from frazil.spec.decimals import decimal_of, fits_precision, scale_of, unscaled_value
-from frazil.spec.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IntType,
-    LongType,
-    StringType,
-    TimestampNsType,
-    TimestampType,
-    TimestamptzNsType,
-    TimestamptzType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-    VariantType,
-)
 from frazil.spec.values import show_value
 
 HEADING = "Binary single-value serialization"
@@ -58,17 +36,17 @@ _FLOAT32 = struct.Struct("<f")
 _FLOAT64 = struct.Struct("<d")
 
 
-def encode_value(value: Any, data_type: Type) -> bytes:
+def encode_value(value: Any, data_type: ft.Type) -> bytes:
     """Encode a value of a type as bytes."""
     return value_encoder(data_type)(value)
 
 
-def decode_value(data: bytes, data_type: Type) -> Any:
+def decode_value(data: bytes, data_type: ft.Type) -> Any:
     """Decode bytes as a value of a type, converting those of a type that it was promoted from."""
     return value_decoder(data_type)(data)
 
 
-def encode_bound(value: Any, data_type: Type) -> bytes:
+def encode_bound(value: Any, data_type: ft.Type) -> bytes:
     """Encode a lower or upper bound as bytes.
 
     A bound of geometry or geography is a `GeoPoint`, one of variant a mapping of JSON paths to values.
@@ -76,16 +54,16 @@ def encode_bound(value: Any, data_type: Type) -> bytes:
     return bound_encoder(data_type)(value)
 
 
-def bound_encoder(data_type: Type) -> Encoder:
+def bound_encoder(data_type: ft.Type) -> Encoder:
     """Return the function that encodes bounds of a type."""
-    if isinstance(data_type, GeometryType | GeographyType):
+    if isinstance(data_type, ft.GeometryType | ft.GeographyType):
         return encode_geo_bound
-    if isinstance(data_type, VariantType):
+    if isinstance(data_type, ft.VariantType):
         return encode_variant_bounds
     return value_encoder(data_type)
 
 
-def decode_bound(data: bytes, data_type: Type) -> Any:
+def decode_bound(data: bytes, data_type: ft.Type) -> Any:
     """Decode a lower or upper bound; None for a column of type unknown.
 
     A bound of geometry or geography is a `GeoPoint`, one of variant a mapping of JSON paths to values.
@@ -93,7 +71,7 @@ def decode_bound(data: bytes, data_type: Type) -> Any:
     return bound_decoder(data_type)(data)
 
 
-def value_encoder(data_type: Type) -> Encoder:
+def value_encoder(data_type: ft.Type) -> Encoder:
     """Return the function that encodes values of a type."""
     make = _ENCODERS.get(type(data_type))
     if make is None:
@@ -101,7 +79,7 @@ def value_encoder(data_type: Type) -> Encoder:
     return make(data_type)
 
 
-def value_decoder(data_type: Type) -> Decoder:
+def value_decoder(data_type: ft.Type) -> Decoder:
     """Return the function that decodes values of a type."""
     make = _DECODERS.get(type(data_type))
     if make is None:
@@ -109,15 +87,15 @@ def value_decoder(data_type: Type) -> Decoder:
     return make(data_type)
 
 
-def bound_decoder(data_type: Type) -> Decoder:
+def bound_decoder(data_type: ft.Type) -> Decoder:
     """Return the function that decodes bounds of a type."""
-    if isinstance(data_type, GeometryType | GeographyType):
+    if isinstance(data_type, ft.GeometryType | ft.GeographyType):
         return decode_geo_bound
-    if isinstance(data_type, VariantType):
+    if isinstance(data_type, ft.VariantType):
         return decode_variant_bounds
-    if isinstance(data_type, UnknownType):
+    if isinstance(data_type, ft.UnknownType):
         return lambda data: None
-    if isinstance(data_type, FixedType):
+    if isinstance(data_type, ft.FixedType):
         return lambda data: _decode_fixed_bound(data, data_type)
     return value_decoder(data_type)
 
@@ -125,7 +103,7 @@ def bound_decoder(data_type: Type) -> Decoder:
 # --- encoding
 
 
-def _pack_integer(packer: struct.Struct, data_type: Type) -> Encoder:
+def _pack_integer(packer: struct.Struct, data_type: ft.Type) -> Encoder:
     def encode(value: Any) -> bytes:
         if type(value) is not int:
             raise _mismatch(value, data_type, "expected an integer")
@@ -137,7 +115,7 @@ def _pack_integer(packer: struct.Struct, data_type: Type) -> Encoder:
     return encode
 
 
-def _pack_floating(packer: struct.Struct, data_type: Type) -> Encoder:
+def _pack_floating(packer: struct.Struct, data_type: ft.Type) -> Encoder:
     def encode(value: Any) -> bytes:
         if not isinstance(value, float):
             raise _mismatch(value, data_type, "expected a float")
@@ -149,13 +127,13 @@ def _pack_floating(packer: struct.Struct, data_type: Type) -> Encoder:
     return encode
 
 
-def _encode_boolean(value: Any, data_type: Type) -> bytes:
+def _encode_boolean(value: Any, data_type: ft.Type) -> bytes:
     if not isinstance(value, bool):
         raise _mismatch(value, data_type, "expected True or False")
     return b"\x01" if value else b"\x00"
 
 
-def _encode_string(value: Any, data_type: Type) -> bytes:
+def _encode_string(value: Any, data_type: ft.Type) -> bytes:
     if not isinstance(value, str):
         raise _mismatch(value, data_type, "expected text")
     try:
@@ -164,21 +142,21 @@ def _encode_string(value: Any, data_type: Type) -> bytes:
         raise _mismatch(value, data_type, "it holds a lone surrogate, which UTF-8 cannot encode") from None
 
 
-def _encode_uuid(value: Any, data_type: Type) -> bytes:
+def _encode_uuid(value: Any, data_type: ft.Type) -> bytes:
     if not isinstance(value, uuid.UUID):
         raise _mismatch(value, data_type, "expected a UUID")
     return value.bytes
 
 
-def _encode_bytes(value: Any, data_type: Type) -> bytes:
+def _encode_bytes(value: Any, data_type: ft.Type) -> bytes:
     if not isinstance(value, bytes):
         raise _mismatch(value, data_type, "expected bytes")
-    if isinstance(data_type, FixedType) and len(value) != data_type.length:
+    if isinstance(data_type, ft.FixedType) and len(value) != data_type.length:
         raise _mismatch(value, data_type, f"it has {len(value)} bytes")
     return value
 
 
-def _encode_decimal(value: Any, data_type: DecimalType) -> bytes:
+def _encode_decimal(value: Any, data_type: ft.DecimalType) -> bytes:
     if not isinstance(value, Decimal) or not value.is_finite():
         raise _mismatch(value, data_type, "expected a finite Decimal")
     if scale_of(value) != data_type.scale:
@@ -195,45 +173,45 @@ def encode_unscaled(unscaled: int) -> bytes:
     return unscaled.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
 
 
-def _mismatch(value: Any, data_type: Type, reason: str) -> SchemaMismatchError:
+def _mismatch(value: Any, data_type: ft.Type, reason: str) -> SchemaMismatchError:
     return SchemaMismatchError(f"Cannot encode {show_value(value)} as {data_type}: {reason}")
 
 
-_ENCODERS: dict[type[Type], Callable[[Any], Encoder]] = {
-    BooleanType: lambda data_type: lambda value: _encode_boolean(value, data_type),
-    IntType: lambda data_type: _pack_integer(_INT32, data_type),
-    DateType: lambda data_type: _pack_integer(_INT32, data_type),
-    LongType: lambda data_type: _pack_integer(_INT64, data_type),
-    TimeType: lambda data_type: _pack_integer(_INT64, data_type),
-    TimestampType: lambda data_type: _pack_integer(_INT64, data_type),
-    TimestamptzType: lambda data_type: _pack_integer(_INT64, data_type),
-    TimestampNsType: lambda data_type: _pack_integer(_INT64, data_type),
-    TimestamptzNsType: lambda data_type: _pack_integer(_INT64, data_type),
-    FloatType: lambda data_type: _pack_floating(_FLOAT32, data_type),
-    DoubleType: lambda data_type: _pack_floating(_FLOAT64, data_type),
-    DecimalType: lambda data_type: lambda value: _encode_decimal(value, data_type),
-    StringType: lambda data_type: lambda value: _encode_string(value, data_type),
-    UuidType: lambda data_type: lambda value: _encode_uuid(value, data_type),
-    FixedType: lambda data_type: lambda value: _encode_bytes(value, data_type),
-    BinaryType: lambda data_type: lambda value: _encode_bytes(value, data_type),
-    GeometryType: lambda data_type: lambda value: _encode_bytes(value, data_type),
-    GeographyType: lambda data_type: lambda value: _encode_bytes(value, data_type),
+_ENCODERS: dict[type[ft.Type], Callable[[Any], Encoder]] = {
+    ft.BooleanType: lambda data_type: lambda value: _encode_boolean(value, data_type),
+    ft.IntType: lambda data_type: _pack_integer(_INT32, data_type),
+    ft.DateType: lambda data_type: _pack_integer(_INT32, data_type),
+    ft.LongType: lambda data_type: _pack_integer(_INT64, data_type),
+    ft.TimeType: lambda data_type: _pack_integer(_INT64, data_type),
+    ft.TimestampType: lambda data_type: _pack_integer(_INT64, data_type),
+    ft.TimestamptzType: lambda data_type: _pack_integer(_INT64, data_type),
+    ft.TimestampNsType: lambda data_type: _pack_integer(_INT64, data_type),
+    ft.TimestamptzNsType: lambda data_type: _pack_integer(_INT64, data_type),
+    ft.FloatType: lambda data_type: _pack_floating(_FLOAT32, data_type),
+    ft.DoubleType: lambda data_type: _pack_floating(_FLOAT64, data_type),
+    ft.DecimalType: lambda data_type: lambda value: _encode_decimal(value, data_type),
+    ft.StringType: lambda data_type: lambda value: _encode_string(value, data_type),
+    ft.UuidType: lambda data_type: lambda value: _encode_uuid(value, data_type),
+    ft.FixedType: lambda data_type: lambda value: _encode_bytes(value, data_type),
+    ft.BinaryType: lambda data_type: lambda value: _encode_bytes(value, data_type),
+    ft.GeometryType: lambda data_type: lambda value: _encode_bytes(value, data_type),
+    ft.GeographyType: lambda data_type: lambda value: _encode_bytes(value, data_type),
 }
 
 
 # --- decoding
 
 
-def _corrupt(data: bytes, data_type: Type, reason: str) -> InvalidManifestError:
+def _corrupt(data: bytes, data_type: ft.Type, reason: str) -> InvalidManifestError:
     excerpt = data[:24].hex() + ("..." if len(data) > 24 else "")
     return InvalidManifestError(f"Cannot decode 0x{excerpt} as {data_type}: {reason}", heading=HEADING)
 
 
-def _wrong_length(data: bytes, data_type: Type, expected: str) -> InvalidManifestError:
+def _wrong_length(data: bytes, data_type: ft.Type, expected: str) -> InvalidManifestError:
     return _corrupt(data, data_type, f"expected {expected} bytes, found {len(data)}")
 
 
-def _unpack(packer: struct.Struct, data_type: Type) -> Decoder:
+def _unpack(packer: struct.Struct, data_type: ft.Type) -> Decoder:
     size, unpack = packer.size, packer.unpack
 
     def decode(data: bytes) -> Any:
@@ -244,7 +222,7 @@ def _unpack(packer: struct.Struct, data_type: Type) -> Decoder:
     return decode
 
 
-def _unpack_promoted(packer: struct.Struct, older: struct.Struct, data_type: Type, factor: int = 1) -> Decoder:
+def _unpack_promoted(packer: struct.Struct, older: struct.Struct, data_type: ft.Type, factor: int = 1) -> Decoder:
     """Return a decoder of 8 bytes of the type, or 4 bytes of the type it was promoted from, times a factor."""
 
     def decode(data: bytes) -> Any:
@@ -256,45 +234,45 @@ def _unpack_promoted(packer: struct.Struct, older: struct.Struct, data_type: Typ
         if factor == 1:
             return value
         promoted = value * factor
-        if not LongType.MIN <= promoted <= LongType.MAX:
+        if not ft.LongType.MIN <= promoted <= ft.LongType.MAX:
             raise _corrupt(data, data_type, f"the date {iso8601.format_date(value)} is out of its range")
         return promoted
 
     return decode
 
 
-def _decode_boolean(data: bytes, data_type: Type) -> bool:
+def _decode_boolean(data: bytes, data_type: ft.Type) -> bool:
     if len(data) != 1:
         raise _wrong_length(data, data_type, "1")
     return data[0] != 0
 
 
-def _decode_string(data: bytes, data_type: Type) -> str:
+def _decode_string(data: bytes, data_type: ft.Type) -> str:
     try:
         return str(data, "utf-8")
     except UnicodeDecodeError as error:
         raise _corrupt(data, data_type, f"the bytes are not UTF-8 at offset {error.start}") from None
 
 
-def _decode_uuid(data: bytes, data_type: Type) -> uuid.UUID:
+def _decode_uuid(data: bytes, data_type: ft.Type) -> uuid.UUID:
     if len(data) != 16:
         raise _wrong_length(data, data_type, "16")
     return uuid.UUID(bytes=bytes(data))
 
 
-def _decode_fixed(data: bytes, data_type: FixedType) -> bytes:
+def _decode_fixed(data: bytes, data_type: ft.FixedType) -> bytes:
     if len(data) != data_type.length:
         raise _wrong_length(data, data_type, str(data_type.length))
     return bytes(data)
 
 
-def _decode_fixed_bound(data: bytes, data_type: FixedType) -> bytes:
+def _decode_fixed_bound(data: bytes, data_type: ft.FixedType) -> bytes:
     if len(data) > data_type.length:
         raise _wrong_length(data, data_type, f"at most {data_type.length}")
     return bytes(data)
 
 
-def _decode_decimal(data: bytes, data_type: DecimalType) -> Decimal:
+def _decode_decimal(data: bytes, data_type: ft.DecimalType) -> Decimal:
     if len(data) == 0:
         raise _wrong_length(data, data_type, "at least 1")
     unscaled = int.from_bytes(data, "big", signed=True)
@@ -303,23 +281,23 @@ def _decode_decimal(data: bytes, data_type: DecimalType) -> Decimal:
     return decimal_of(unscaled, data_type.scale)
 
 
-_DECODERS: dict[type[Type], Callable[[Any], Decoder]] = {
-    BooleanType: lambda data_type: lambda data: _decode_boolean(data, data_type),
-    IntType: lambda data_type: _unpack(_INT32, data_type),
-    DateType: lambda data_type: _unpack(_INT32, data_type),
-    LongType: lambda data_type: _unpack_promoted(_INT64, _INT32, data_type),
-    TimeType: lambda data_type: _unpack(_INT64, data_type),
-    TimestampType: lambda data_type: _unpack_promoted(_INT64, _INT32, data_type, iso8601.MICROS_PER_DAY),
-    TimestamptzType: lambda data_type: _unpack(_INT64, data_type),
-    TimestampNsType: lambda data_type: _unpack_promoted(_INT64, _INT32, data_type, iso8601.NANOS_PER_DAY),
-    TimestamptzNsType: lambda data_type: _unpack(_INT64, data_type),
-    FloatType: lambda data_type: _unpack(_FLOAT32, data_type),
-    DoubleType: lambda data_type: _unpack_promoted(_FLOAT64, _FLOAT32, data_type),
-    DecimalType: lambda data_type: lambda data: _decode_decimal(data, data_type),
-    StringType: lambda data_type: lambda data: _decode_string(data, data_type),
-    UuidType: lambda data_type: lambda data: _decode_uuid(data, data_type),
-    FixedType: lambda data_type: lambda data: _decode_fixed(data, data_type),
-    BinaryType: lambda data_type: bytes,
-    GeometryType: lambda data_type: bytes,
-    GeographyType: lambda data_type: bytes,
+_DECODERS: dict[type[ft.Type], Callable[[Any], Decoder]] = {
+    ft.BooleanType: lambda data_type: lambda data: _decode_boolean(data, data_type),
+    ft.IntType: lambda data_type: _unpack(_INT32, data_type),
+    ft.DateType: lambda data_type: _unpack(_INT32, data_type),
+    ft.LongType: lambda data_type: _unpack_promoted(_INT64, _INT32, data_type),
+    ft.TimeType: lambda data_type: _unpack(_INT64, data_type),
+    ft.TimestampType: lambda data_type: _unpack_promoted(_INT64, _INT32, data_type, iso8601.MICROS_PER_DAY),
+    ft.TimestamptzType: lambda data_type: _unpack(_INT64, data_type),
+    ft.TimestampNsType: lambda data_type: _unpack_promoted(_INT64, _INT32, data_type, iso8601.NANOS_PER_DAY),
+    ft.TimestamptzNsType: lambda data_type: _unpack(_INT64, data_type),
+    ft.FloatType: lambda data_type: _unpack(_FLOAT32, data_type),
+    ft.DoubleType: lambda data_type: _unpack_promoted(_FLOAT64, _FLOAT32, data_type),
+    ft.DecimalType: lambda data_type: lambda data: _decode_decimal(data, data_type),
+    ft.StringType: lambda data_type: lambda data: _decode_string(data, data_type),
+    ft.UuidType: lambda data_type: lambda data: _decode_uuid(data, data_type),
+    ft.FixedType: lambda data_type: lambda data: _decode_fixed(data, data_type),
+    ft.BinaryType: lambda data_type: bytes,
+    ft.GeometryType: lambda data_type: bytes,
+    ft.GeographyType: lambda data_type: bytes,
 }

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from frazil.changes.apply import apply_updates
 from frazil.changes.requirements import AssertCurrentSchemaId, AssertLastAssignedFieldId
 from frazil.changes.updates import AddSchema, RemoveProperties, SetCurrentSchema, SetProperties, TableUpdate
 from frazil.codec.name_mapping_json import decode_name_mapping, encode_name_mapping
@@ -37,15 +38,18 @@ class UpdateSchema:
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
         """Return the schema that the steps produce from the present one, or nothing if it is the same."""
+        return self._changes(loaded.metadata)
+
+    def applied_to(self, loaded: LoadedTable) -> LoadedTable:
+        """Return a table as it will be after the change, to plan a write that is committed together with it."""
         metadata = loaded.metadata
+        updates = self._changes(metadata).updates
+        metadata = apply_updates(metadata, updates, now_ms=metadata.last_updated_ms)
+        return LoadedTable(loaded.identifier, metadata, loaded.metadata_location, loaded.storage)
+
+    def _changes(self, metadata: TableMetadata) -> Changes:
         before = metadata.current_schema
-        update = SchemaUpdate(
-            before,
-            metadata.last_column_id,
-            metadata.format_version,
-            specs=metadata.partition_specs,
-            case_sensitive=self.case_sensitive,
-        )
+        update = schema_update(metadata, case_sensitive=self.case_sensitive)
         self.change(update)
         evolved = update.apply(schema_id=max(metadata.schemas_by_id) + 1)
         if evolved.schema.same_columns(before):
@@ -64,6 +68,17 @@ class UpdateSchema:
                 AssertLastAssignedFieldId(metadata.last_column_id),
             ),
         )
+
+
+def schema_update(metadata: TableMetadata, *, case_sensitive: bool) -> SchemaUpdate:
+    """Return an update of the current schema without changes."""
+    return SchemaUpdate(
+        metadata.current_schema,
+        metadata.last_column_id,
+        metadata.format_version,
+        specs=metadata.partition_specs,
+        case_sensitive=case_sensitive,
+    )
 
 
 def check_sources_kept(metadata: TableMetadata, after: Schema) -> None:

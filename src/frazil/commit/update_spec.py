@@ -15,6 +15,7 @@ from frazil.commit.action import NOTHING, Changes, CommitContext
 from frazil.commit.new_snapshot import table_requirement
 from frazil.loaded import LoadedTable
 from frazil.spec.partition_evolution import PartitionSpecUpdate
+from frazil.spec.table_metadata import TableMetadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +28,7 @@ class UpdateSpec:
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
         """Return the spec that the steps produce from the present one, or nothing if it is the same."""
         metadata = loaded.metadata
-        update = PartitionSpecUpdate(
-            metadata.current_schema,
-            metadata.partition_specs,
-            metadata.default_spec,
-            format_version=metadata.format_version,
-            last_partition_id=metadata.last_partition_id,
-            case_sensitive=self.case_sensitive,
-        )
+        update = spec_update(metadata, case_sensitive=self.case_sensitive)
         self.change(update)
         evolved = update.build()
         requirements = (
@@ -47,3 +41,15 @@ class UpdateSpec:
         if evolved.spec.spec_id == metadata.default_spec_id:
             return NOTHING
         return Changes((SetDefaultSpec(evolved.spec.spec_id),), requirements)
+
+
+def spec_update(metadata: TableMetadata, *, case_sensitive: bool) -> PartitionSpecUpdate:
+    """Return an update of the default partition spec without changes."""
+    return PartitionSpecUpdate(
+        metadata.current_schema,
+        metadata.partition_specs,
+        metadata.default_spec,
+        format_version=metadata.format_version,
+        last_partition_id=metadata.last_partition_id,
+        case_sensitive=case_sensitive,
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from statistics import median
 from typing import Any, Final
 
-from frazil.console.cells import cell_text
 from frazil.console.visit import PageSection, Visit, table_address
 from frazil.datafile.parquet_layout import read_parquet_layout
 from frazil.errors import FrazilError, NotFoundError
@@ -16,6 +15,7 @@ from frazil.pictures.plots import WIDE, WIDTH, Bar, draw_bars
 from frazil.pictures.tree_map import Tile, draw_map
 from frazil.pictures.words import show_bytes, show_count
 from frazil.serve.exchange import Answer
+from frazil.table.cells import cell_text
 
 MAX_MANIFESTS: Final = 100
 MAX_METRICS: Final = 300

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from frazil.console.cells import MAX_COLUMNS, rows_of, type_text
 from frazil.console.visit import PageSection, Visit
 from frazil.errors import InvalidRequestError
 from frazil.pictures.markup import Html
 from frazil.serve.exchange import Answer
 from frazil.spec.snapshot_history import is_ancestor_of
+from frazil.table.cells import MAX_COLUMNS, rows_of, type_text
 from frazil.table.difference import Difference
 from frazil.table.history import MAX_LINES, history_lines
 

@@ -7,12 +7,12 @@ from typing import Final
 
 import pyarrow as pa
 
-from frazil.console.cells import MAX_COLUMNS, rows_of, type_text
 from frazil.console.visit import PageSection, Visit
 from frazil.pictures.markup import Html
 from frazil.pictures.pruning import draw_pruning
 from frazil.scan.plan import plan_scan
 from frazil.serve.exchange import Answer
+from frazil.table.cells import MAX_COLUMNS, rows_of, type_text
 from frazil.table.scan import Scan
 
 PAGE_ROWS: Final = 50

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from frazil.console.cells import cell_text
 from frazil.console.visit import PageSection, Visit
 from frazil.metadata_tables.column_figures import column_figures, distinct_values
 from frazil.pictures.markup import Html
@@ -13,6 +12,7 @@ from frazil.spec.schema import Schema
 from frazil.spec.schema_difference import schema_changes
 from frazil.spec.types import NestedField, PrimitiveType
 from frazil.sql.type_names import plain_type_name
+from frazil.table.cells import cell_text
 
 PAGE_COLUMNS: Final = 100
 MAX_VERSIONS: Final = 50

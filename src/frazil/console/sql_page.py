@@ -11,12 +11,12 @@ from typing import Final
 
 import pyarrow as pa
 
-from frazil.console.cells import MAX_COLUMNS, rows_of, type_text
 from frazil.console.visit import PageSection, Visit, name_text
 from frazil.pictures.markup import Html
 from frazil.query.limits import Limits
 from frazil.serve.exchange import Answer
-from frazil.table.local_sql import query as run_query
+from frazil.table.cells import MAX_COLUMNS, rows_of, type_text
+from frazil.table.local_sql.run_sql import query as run_query
 
 MAX_ROWS: Final = 1_000
 MAX_NAMES: Final = 200

@@ -27,21 +27,9 @@ from frazil.codec.single_value import bound_encoder
 from frazil.codec.truncate_bounds import truncate_lower_bound, truncate_upper_bound
 from frazil.codec.wkb import decode_wkb
 from frazil.errors import FrazilError, SchemaMismatchError
+from frazil.spec import types as ft
 from frazil.spec.metrics_mode import MetricsMode
 from frazil.spec.schema import Schema
-from frazil.spec.types import (
-    DoubleType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    ListType,
-    MapType,
-    NestedField,
-    StructType,
-    UnknownType,
-    UuidType,
-    VariantType,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +88,15 @@ class MetricsCollector:
 
 
 def _measured(
-    fields: tuple[NestedField, ...], parent_path: tuple[int, ...]
-) -> list[tuple[NestedField, tuple[int, ...]]]:
+    fields: tuple[ft.NestedField, ...], parent_path: tuple[int, ...]
+) -> list[tuple[ft.NestedField, tuple[int, ...]]]:
     """Return the fields with values, including those in structs, each with its path of indexes."""
-    measured: list[tuple[NestedField, tuple[int, ...]]] = []
+    measured: list[tuple[ft.NestedField, tuple[int, ...]]] = []
     for index, nested_field in enumerate(fields):
         data_type = nested_field.field_type
-        if isinstance(data_type, StructType):
+        if isinstance(data_type, ft.StructType):
             measured += _measured(data_type.fields, (*parent_path, index))
-        elif not isinstance(data_type, ListType | MapType | UnknownType):
+        elif not isinstance(data_type, ft.ListType | ft.MapType | ft.UnknownType):
             measured.append((nested_field, (*parent_path, index)))
     return measured
 
@@ -129,17 +117,17 @@ class _Form:
         "type",
     )
 
-    def __init__(self, nested_field: NestedField, path: tuple[int, ...], mode: MetricsMode) -> None:
+    def __init__(self, nested_field: ft.NestedField, path: tuple[int, ...], mode: MetricsMode) -> None:
         data_type = nested_field.field_type
         self.field_id = nested_field.field_id
         self.name = nested_field.name
         self.type = data_type
         self.path = path
         self.length = mode.length
-        self.is_floating = isinstance(data_type, FloatType | DoubleType)
-        self.to_value: Callable[[Any], Any] | None = _to_uuid if isinstance(data_type, UuidType) else None
-        self.has_box = mode.has_bounds and isinstance(data_type, GeometryType | GeographyType)
-        self.has_order = mode.has_bounds and not self.has_box and not isinstance(data_type, VariantType)
+        self.is_floating = isinstance(data_type, ft.FloatType | ft.DoubleType)
+        self.to_value: Callable[[Any], Any] | None = _to_uuid if isinstance(data_type, ft.UuidType) else None
+        self.has_box = mode.has_bounds and isinstance(data_type, ft.GeometryType | ft.GeographyType)
+        self.has_order = mode.has_bounds and not self.has_box and not isinstance(data_type, ft.VariantType)
         self.encode = bound_encoder(data_type)
 
 
@@ -154,7 +142,7 @@ class _Column:
         self._nans = 0
         self._low: Any = None
         self._high: Any = None
-        self._box = GeoBoundsCollector(is_geography=isinstance(form.type, GeographyType)) if form.has_box else None
+        self._box = GeoBoundsCollector(is_geography=isinstance(form.type, ft.GeographyType)) if form.has_box else None
 
     def add(self, column: pa.ChunkedArray) -> None:
         path = self.form.path

@@ -14,27 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil.codec.arrow_arrays import is_binary, is_text
-from frazil.spec.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IntType,
-    LongType,
-    StringType,
-    TimestampNsType,
-    TimestampType,
-    TimestamptzNsType,
-    TimestamptzType,
-    TimeType,
-    Type,
-    UuidType,
-)
+from frazil.spec import types as ft
 
 Convert = Callable[[Any], Any]
 
@@ -47,7 +27,7 @@ def keep(array: pa.Array) -> pa.Array:
     return array
 
 
-def leaf_converter(source: pa.DataType, data_type: Type, target: pa.DataType) -> Convert | None:
+def leaf_converter(source: pa.DataType, data_type: ft.Type, target: pa.DataType) -> Convert | None:
     """Return the conversion from arrays of a file's type to the table's, or None if there is none."""
     if source == target:
         return keep
@@ -66,7 +46,7 @@ def leaf_converter(source: pa.DataType, data_type: Type, target: pa.DataType) ->
     return None if make_converter is None else make_converter(source, data_type, target)
 
 
-def _after(first: Convert, source: pa.DataType, data_type: Type, target: pa.DataType) -> Convert | None:
+def _after(first: Convert, source: pa.DataType, data_type: ft.Type, target: pa.DataType) -> Convert | None:
     then = leaf_converter(source, data_type, target)
     return None if then is None else lambda array: then(first(array))
 
@@ -75,31 +55,31 @@ def _cast_to(target: pa.DataType) -> Convert:
     return lambda array: array.cast(target)
 
 
-def _numbers(*accepted: pa.DataType) -> Callable[[pa.DataType, Type, pa.DataType], Convert | None]:
-    def make(source: pa.DataType, data_type: Type, target: pa.DataType) -> Convert | None:
+def _numbers(*accepted: pa.DataType) -> Callable[[pa.DataType, ft.Type, pa.DataType], Convert | None]:
+    def make(source: pa.DataType, data_type: ft.Type, target: pa.DataType) -> Convert | None:
         return _cast_to(target) if source in accepted else None
 
     return make
 
 
-def _decimal(source: pa.DataType, data_type: Type, target: pa.DataType) -> Convert | None:
+def _decimal(source: pa.DataType, data_type: ft.Type, target: pa.DataType) -> Convert | None:
     # A column with a higher precision than the table's is readable if its values fit, which the cast checks.
     if pa.types.is_decimal(source) and source.scale == target.scale:
         return _cast_to(target)
     return None
 
 
-def _date(source: pa.DataType, data_type: Type, target: pa.DataType) -> Convert | None:
+def _date(source: pa.DataType, data_type: ft.Type, target: pa.DataType) -> Convert | None:
     return _cast_to(target) if pa.types.is_date(source) else None
 
 
-def _time(source: pa.DataType, data_type: Type, target: pa.DataType) -> Convert | None:
+def _time(source: pa.DataType, data_type: ft.Type, target: pa.DataType) -> Convert | None:
     if pa.types.is_time(source):
         return _cast_to(target)
     return (lambda array: array.view(target)) if pa.types.is_int64(source) else None
 
 
-def _timestamp(source: pa.DataType, data_type: Type, target: pa.DataType) -> Convert | None:
+def _timestamp(source: pa.DataType, data_type: ft.Type, target: pa.DataType) -> Convert | None:
     if pa.types.is_date32(source):
         if target.tz is not None:
             return None
@@ -117,39 +97,39 @@ def _timestamp(source: pa.DataType, data_type: Type, target: pa.DataType) -> Con
     return lambda array: array.view(pa.timestamp(source.unit)).cast(plain).view(target)
 
 
-def _string(source: pa.DataType, data_type: Type, target: pa.DataType) -> Convert | None:
+def _string(source: pa.DataType, data_type: ft.Type, target: pa.DataType) -> Convert | None:
     return _cast_to(target) if is_text(source) or is_binary(source) else None
 
 
-def _binary(source: pa.DataType, data_type: Type, target: pa.DataType) -> Convert | None:
+def _binary(source: pa.DataType, data_type: ft.Type, target: pa.DataType) -> Convert | None:
     if is_text(source) or is_binary(source) or pa.types.is_fixed_size_binary(source):
         return _cast_to(target)
     return None
 
 
-def _fixed(source: pa.DataType, data_type: Type, target: pa.DataType) -> Convert | None:
+def _fixed(source: pa.DataType, data_type: ft.Type, target: pa.DataType) -> Convert | None:
     # The cast checks the length of each value.
     return _cast_to(target) if is_binary(source) else None
 
 
 _SMALL = (pa.int8(), pa.int16(), pa.uint8(), pa.uint16())
-_CONVERTERS: dict[type[Type], Callable[[pa.DataType, Type, pa.DataType], Convert | None]] = {
-    BooleanType: _numbers(),
-    IntType: _numbers(*_SMALL),
-    LongType: _numbers(*_SMALL, pa.int32(), pa.uint32()),
-    FloatType: _numbers(pa.float16()),
-    DoubleType: _numbers(pa.float16(), pa.float32()),
-    DecimalType: _decimal,
-    DateType: _date,
-    TimeType: _time,
-    TimestampType: _timestamp,
-    TimestamptzType: _timestamp,
-    TimestampNsType: _timestamp,
-    TimestamptzNsType: _timestamp,
-    StringType: _string,
-    BinaryType: _binary,
-    GeometryType: _binary,
-    GeographyType: _binary,
-    FixedType: _fixed,
-    UuidType: _fixed,
+_CONVERTERS: dict[type[ft.Type], Callable[[pa.DataType, ft.Type, pa.DataType], Convert | None]] = {
+    ft.BooleanType: _numbers(),
+    ft.IntType: _numbers(*_SMALL),
+    ft.LongType: _numbers(*_SMALL, pa.int32(), pa.uint32()),
+    ft.FloatType: _numbers(pa.float16()),
+    ft.DoubleType: _numbers(pa.float16(), pa.float32()),
+    ft.DecimalType: _decimal,
+    ft.DateType: _date,
+    ft.TimeType: _time,
+    ft.TimestampType: _timestamp,
+    ft.TimestamptzType: _timestamp,
+    ft.TimestampNsType: _timestamp,
+    ft.TimestamptzNsType: _timestamp,
+    ft.StringType: _string,
+    ft.BinaryType: _binary,
+    ft.GeometryType: _binary,
+    ft.GeographyType: _binary,
+    ft.FixedType: _fixed,
+    ft.UuidType: _fixed,
 }

@@ -35,29 +35,11 @@ from frazil.datafile.raw_batch import RowSelection
 from frazil.datafile.read_parquet import ParquetReader
 from frazil.expr.column_stats import UNKNOWN_STATS, ColumnStats, has_null, may_match, transform_bounds
 from frazil.expr.predicates import Always, And, Bound, BoundTerm, BoundTransform, Or, Predicate
+from frazil.spec import types as ft
 from frazil.spec.column_projection import ResolvedColumn
 from frazil.spec.decimals import decimal_of
-from frazil.spec.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IntType,
-    LongType,
-    StringType,
-    TimestampNsType,
-    TimestampType,
-    TimestamptzNsType,
-    TimestamptzType,
-    TimeType,
-    Type,
-    UuidType,
-)
 
-_TIMES = (TimeType, TimestampType, TimestamptzType, TimestampNsType, TimestamptzNsType)
+_TIMES = (ft.TimeType, ft.TimestampType, ft.TimestamptzType, ft.TimestampNsType, ft.TimestamptzNsType)
 _PER_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
 _MICROS_PER_DAY = 86_400_000_000
 _MAX_TESTED_PAGES = 2000
@@ -182,7 +164,7 @@ def _stored_stats(term: BoundTerm, file_field: FileField, chunk: Chunk, rows: in
     result_type = term.reference.result_type
     nulls = chunk.null_count
     is_all_null = None if nulls is None else nulls >= rows
-    is_float = isinstance(result_type, FloatType | DoubleType)
+    is_float = isinstance(result_type, ft.FloatType | ft.DoubleType)
     lower = upper = None
     if not is_all_null:
         lower, upper = bounds(file_field.arrow, result_type, chunk, is_ordered=file_field.start in footer.ordered)
@@ -201,7 +183,7 @@ def _stored_stats(term: BoundTerm, file_field: FileField, chunk: Chunk, rows: in
     )
 
 
-def bounds(arrow: pa.DataType, data_type: Type, chunk: Chunk, *, is_ordered: bool) -> tuple[Any, Any]:
+def bounds(arrow: pa.DataType, data_type: ft.Type, chunk: Chunk, *, is_ordered: bool) -> tuple[Any, Any]:
     """Return the bounds of a chunk as values of the table's type, with None for unusable ones."""
     if isinstance(arrow, pa.BaseExtensionType):
         arrow = arrow.storage_type
@@ -219,37 +201,39 @@ def bounds(arrow: pa.DataType, data_type: Type, chunk: Chunk, *, is_ordered: boo
     )
 
 
-def _value_of(raw: bytes, physical_type: int | None, arrow: pa.DataType, data_type: Type) -> Any:
+def _value_of(raw: bytes, physical_type: int | None, arrow: pa.DataType, data_type: ft.Type) -> Any:
     if physical_type in (BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY):
-        return _decimal(raw, arrow, data_type, "big") if isinstance(data_type, DecimalType) else _bytes(raw, data_type)
+        return (
+            _decimal(raw, arrow, data_type, "big") if isinstance(data_type, ft.DecimalType) else _bytes(raw, data_type)
+        )
     if physical_type in (INT32, INT64):
         if len(raw) != (4 if physical_type == INT32 else 8):
             return None
-        if isinstance(data_type, DecimalType):
+        if isinstance(data_type, ft.DecimalType):
             return _decimal(raw, arrow, data_type, "little")
         return _integer(int.from_bytes(raw, "little", signed=True), arrow, data_type)
     if physical_type in (FLOAT, DOUBLE):
         return _floating(raw, "<f" if physical_type == FLOAT else "<d", data_type)
-    if physical_type == BOOLEAN and isinstance(data_type, BooleanType):
+    if physical_type == BOOLEAN and isinstance(data_type, ft.BooleanType):
         return raw != b"\x00" if len(raw) == 1 else None
     return None
 
 
-def _floating(raw: bytes, form: str, data_type: Type) -> float | None:
-    if not isinstance(data_type, FloatType | DoubleType) or len(raw) != struct.calcsize(form):
+def _floating(raw: bytes, form: str, data_type: ft.Type) -> float | None:
+    if not isinstance(data_type, ft.FloatType | ft.DoubleType) or len(raw) != struct.calcsize(form):
         return None
     value: float = struct.unpack(form, raw)[0]
     return value if value == value else None
 
 
-def _integer(raw: int, arrow: pa.DataType, data_type: Type) -> int | None:
-    if isinstance(data_type, IntType | LongType):
+def _integer(raw: int, arrow: pa.DataType, data_type: ft.Type) -> int | None:
+    if isinstance(data_type, ft.IntType | ft.LongType):
         return raw if pa.types.is_signed_integer(arrow) else None
-    if isinstance(data_type, DateType):
+    if isinstance(data_type, ft.DateType):
         return raw if pa.types.is_date32(arrow) else None
     if not isinstance(data_type, _TIMES):
         return None
-    is_nanos = isinstance(data_type, TimestampNsType | TimestamptzNsType)
+    is_nanos = isinstance(data_type, ft.TimestampNsType | ft.TimestamptzNsType)
     if pa.types.is_date32(arrow):
         return raw * _MICROS_PER_DAY * (1000 if is_nanos else 1)
     if pa.types.is_timestamp(arrow) or pa.types.is_time(arrow):
@@ -258,19 +242,21 @@ def _integer(raw: int, arrow: pa.DataType, data_type: Type) -> int | None:
     return None
 
 
-def _decimal(raw: bytes, arrow: pa.DataType, data_type: DecimalType, order: Literal["big", "little"]) -> Decimal | None:
+def _decimal(
+    raw: bytes, arrow: pa.DataType, data_type: ft.DecimalType, order: Literal["big", "little"]
+) -> Decimal | None:
     if not pa.types.is_decimal(arrow) or arrow.scale != data_type.scale or len(raw) == 0:
         return None
     return decimal_of(int.from_bytes(raw, order, signed=True), data_type.scale)
 
 
-def _bytes(raw: bytes, data_type: Type) -> Any:
-    if isinstance(data_type, StringType):
+def _bytes(raw: bytes, data_type: ft.Type) -> Any:
+    if isinstance(data_type, ft.StringType):
         try:
             return raw.decode()
         except UnicodeDecodeError:
             # Truncated inside a character, so its order relative to other values is unknown.
             return None
-    if isinstance(data_type, UuidType):
+    if isinstance(data_type, ft.UuidType):
         return UUID(bytes=raw) if len(raw) == 16 else None
-    return raw if isinstance(data_type, BinaryType | FixedType) else None
+    return raw if isinstance(data_type, ft.BinaryType | ft.FixedType) else None

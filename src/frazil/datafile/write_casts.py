@@ -16,42 +16,20 @@ import pyarrow.compute as pc
 from frazil.codec.arrow_arrays import is_binary, is_text
 from frazil.codec.arrow_schema import to_arrow_type
 from frazil.errors import SchemaMismatchError
+from frazil.spec import types as ft
 from frazil.spec.type_promotion import is_promotion_allowed
-from frazil.spec.types import (
-    DATE,
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IntType,
-    LongType,
-    StringType,
-    TimestampNsType,
-    TimestampType,
-    TimestamptzNsType,
-    TimestamptzType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-)
 
 Convert = Callable[[Any], Any]
 
-_WRAPPERS: dict[str, tuple[type[Type], ...]] = {
-    "arrow.uuid": (UuidType,),
-    "arrow.json": (StringType,),
-    "geoarrow.wkb": (GeometryType, GeographyType),
+_WRAPPERS: dict[str, tuple[type[ft.Type], ...]] = {
+    "arrow.uuid": (ft.UuidType,),
+    "arrow.json": (ft.StringType,),
+    "geoarrow.wkb": (ft.GeometryType, ft.GeographyType),
 }
 """Extension types that hold values of the format, by name."""
 
 
-def find_cast(data_type: Type, source: pa.DataType, path: str, *, format_version: int) -> Convert | None:
+def find_cast(data_type: ft.Type, source: pa.DataType, path: str, *, format_version: int) -> Convert | None:
     """Return the conversion from an Arrow type to a primitive type, or None if values could be lost."""
     if isinstance(source, pa.BaseExtensionType):
         if not isinstance(data_type, _WRAPPERS.get(source.extension_name, ())):
@@ -61,22 +39,24 @@ def find_cast(data_type: Type, source: pa.DataType, path: str, *, format_version
         return _after(lambda array: array.dictionary_decode(), data_type, source.value_type, path, format_version)
     if pa.types.is_run_end_encoded(source):
         return _after(pc.run_end_decode, data_type, source.value_type, path, format_version)
-    if isinstance(data_type, UuidType) and is_text(source):
+    if isinstance(data_type, ft.UuidType) and is_text(source):
         return _uuids_of_text(path)
     accepts = _ACCEPTED.get(type(data_type))
     if accepts is None or not accepts(source, data_type):
-        is_promoted = pa.types.is_date(source) and is_promotion_allowed(DATE, data_type, format_version=format_version)
+        is_promoted = pa.types.is_date(source) and is_promotion_allowed(
+            ft.DATE, data_type, format_version=format_version
+        )
         if not is_promoted:
             return None
     return _cast(data_type, source, path)
 
 
-def _after(first: Convert, data_type: Type, source: pa.DataType, path: str, format_version: int) -> Convert | None:
+def _after(first: Convert, data_type: ft.Type, source: pa.DataType, path: str, format_version: int) -> Convert | None:
     then = find_cast(data_type, source, path, format_version=format_version)
     return None if then is None else lambda array: then(first(array))
 
 
-def _cast(data_type: Type, source: pa.DataType, path: str) -> Convert:
+def _cast(data_type: ft.Type, source: pa.DataType, path: str) -> Convert:
     target = to_arrow_type(data_type)
     storage = target.storage_type if isinstance(target, pa.BaseExtensionType) else target
 
@@ -116,7 +96,7 @@ def _is_bytes(source: pa.DataType) -> bool:
     return is_binary(source) or bool(pa.types.is_fixed_size_binary(source))
 
 
-def _is_narrower_decimal(source: pa.DataType, data_type: DecimalType) -> bool:
+def _is_narrower_decimal(source: pa.DataType, data_type: ft.DecimalType) -> bool:
     return bool(
         pa.types.is_decimal(source)
         and source.scale <= data_type.scale
@@ -125,25 +105,25 @@ def _is_narrower_decimal(source: pa.DataType, data_type: DecimalType) -> bool:
 
 
 _SMALL = (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())
-_ACCEPTED: dict[type[Type], Callable[[pa.DataType, Any], bool]] = {
-    BooleanType: _one_of(pa.bool_()),
-    IntType: _one_of(*_SMALL),
-    LongType: _one_of(*_SMALL, pa.int64(), pa.uint32()),
-    FloatType: _one_of(pa.float16(), pa.float32()),
-    DoubleType: _one_of(pa.float16(), pa.float32(), pa.float64()),
-    DecimalType: _is_narrower_decimal,
-    DateType: lambda source, data_type: pa.types.is_date(source),
-    TimeType: lambda source, data_type: pa.types.is_time(source),
-    TimestampType: lambda source, data_type: pa.types.is_timestamp(source) and source.tz is None,
-    TimestampNsType: lambda source, data_type: pa.types.is_timestamp(source) and source.tz is None,
-    TimestamptzType: lambda source, data_type: pa.types.is_timestamp(source) and source.tz is not None,
-    TimestamptzNsType: lambda source, data_type: pa.types.is_timestamp(source) and source.tz is not None,
-    StringType: lambda source, data_type: is_text(source),
-    BinaryType: lambda source, data_type: _is_bytes(source),
-    GeometryType: lambda source, data_type: is_binary(source),
-    GeographyType: lambda source, data_type: is_binary(source),
+_ACCEPTED: dict[type[ft.Type], Callable[[pa.DataType, Any], bool]] = {
+    ft.BooleanType: _one_of(pa.bool_()),
+    ft.IntType: _one_of(*_SMALL),
+    ft.LongType: _one_of(*_SMALL, pa.int64(), pa.uint32()),
+    ft.FloatType: _one_of(pa.float16(), pa.float32()),
+    ft.DoubleType: _one_of(pa.float16(), pa.float32(), pa.float64()),
+    ft.DecimalType: _is_narrower_decimal,
+    ft.DateType: lambda source, data_type: pa.types.is_date(source),
+    ft.TimeType: lambda source, data_type: pa.types.is_time(source),
+    ft.TimestampType: lambda source, data_type: pa.types.is_timestamp(source) and source.tz is None,
+    ft.TimestampNsType: lambda source, data_type: pa.types.is_timestamp(source) and source.tz is None,
+    ft.TimestamptzType: lambda source, data_type: pa.types.is_timestamp(source) and source.tz is not None,
+    ft.TimestamptzNsType: lambda source, data_type: pa.types.is_timestamp(source) and source.tz is not None,
+    ft.StringType: lambda source, data_type: is_text(source),
+    ft.BinaryType: lambda source, data_type: _is_bytes(source),
+    ft.GeometryType: lambda source, data_type: is_binary(source),
+    ft.GeographyType: lambda source, data_type: is_binary(source),
     # Some libraries have only bytes of variable length; a value of another length is refused.
-    UuidType: lambda source, data_type: source == pa.binary(16) or is_binary(source),
-    FixedType: lambda source, data_type: source == pa.binary(data_type.length) or is_binary(source),
-    UnknownType: lambda source, data_type: pa.types.is_null(source),
+    ft.UuidType: lambda source, data_type: source == pa.binary(16) or is_binary(source),
+    ft.FixedType: lambda source, data_type: source == pa.binary(data_type.length) or is_binary(source),
+    ft.UnknownType: lambda source, data_type: pa.types.is_null(source),
 }

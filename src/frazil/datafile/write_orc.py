@@ -34,47 +34,28 @@ from frazil.datafile.format_writer import (
 from frazil.datafile.orc_tail import decode_stripes
 from frazil.errors import UnsupportedError
 from frazil.spec import properties as known
+from frazil.spec import types as ft
 from frazil.spec.data_file import FileFormat
 from frazil.spec.properties import read_property
 from frazil.spec.schema import Schema
-from frazil.spec.types import (
-    BinaryType,
-    FixedType,
-    GeographyType,
-    GeometryType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    NestedType,
-    StructType,
-    TimestampNsType,
-    TimestampType,
-    TimestamptzNsType,
-    TimestamptzType,
-    TimeType,
-    Type,
-    UuidType,
-    VariantType,
-)
 from frazil.storage.new_file import NewFile
 
 ID_ATTRIBUTE = "iceberg.id"
 REQUIRED_ATTRIBUTE = "iceberg.required"
 
-_ATTRIBUTES: dict[type[Type], dict[str, str]] = {
-    TimeType: {"iceberg.long-type": "TIME"},
-    LongType: {"iceberg.long-type": "LONG"},
-    UuidType: {"iceberg.binary-type": "UUID"},
-    FixedType: {"iceberg.binary-type": "FIXED"},
-    BinaryType: {"iceberg.binary-type": "BINARY"},
-    GeometryType: {"iceberg.binary-type": "GEOMETRY"},
-    GeographyType: {"iceberg.binary-type": "GEOGRAPHY"},
-    TimestampType: {"iceberg.timestamp-unit": "MICROS"},
-    TimestamptzType: {"iceberg.timestamp-unit": "MICROS"},
-    TimestampNsType: {"iceberg.timestamp-unit": "NANOS"},
-    TimestamptzNsType: {"iceberg.timestamp-unit": "NANOS"},
-    VariantType: {"iceberg.struct-type": "VARIANT"},
+_ATTRIBUTES: dict[type[ft.Type], dict[str, str]] = {
+    ft.TimeType: {"iceberg.long-type": "TIME"},
+    ft.LongType: {"iceberg.long-type": "LONG"},
+    ft.UuidType: {"iceberg.binary-type": "UUID"},
+    ft.FixedType: {"iceberg.binary-type": "FIXED"},
+    ft.BinaryType: {"iceberg.binary-type": "BINARY"},
+    ft.GeometryType: {"iceberg.binary-type": "GEOMETRY"},
+    ft.GeographyType: {"iceberg.binary-type": "GEOGRAPHY"},
+    ft.TimestampType: {"iceberg.timestamp-unit": "MICROS"},
+    ft.TimestamptzType: {"iceberg.timestamp-unit": "MICROS"},
+    ft.TimestampNsType: {"iceberg.timestamp-unit": "NANOS"},
+    ft.TimestamptzNsType: {"iceberg.timestamp-unit": "NANOS"},
+    ft.VariantType: {"iceberg.struct-type": "VARIANT"},
 }
 _CODECS = {"zlib": "zlib", "zstd": "zstd", "snappy": "snappy", "lz4": "lz4", "none": "uncompressed"}
 
@@ -109,7 +90,7 @@ class OrcFormat(WriteFormat):
         table = reshape_table(rows, self._reshapes, self._arrow)
         columns = [
             pa.chunked_array([_with_hidden_nulls(_copied(chunk)) for chunk in column.chunks], type=column.type)
-            if isinstance(field.field_type, NestedType | VariantType)
+            if isinstance(field.field_type, ft.NestedType | ft.VariantType)
             else column
             for field, column in zip(self.schema.fields, table.columns, strict=True)
         ]
@@ -183,14 +164,14 @@ def _with_hidden_nulls(array: Any) -> Any:
     return pa.Array.from_buffers(data_type, len(array), array.buffers()[:2], children=children)
 
 
-def _check_times(array: Any, data_type: Type, column: str) -> None:
+def _check_times(array: Any, data_type: ft.Type, column: str) -> None:
     """Refuse times before 1970 with fractions of a second."""
-    if isinstance(data_type, StructType):
+    if isinstance(data_type, ft.StructType):
         for index, field in enumerate(data_type.fields):
             _check_times(array.field(index), field.field_type, f"{column}.{field.name}")
-    elif isinstance(data_type, ListType):
+    elif isinstance(data_type, ft.ListType):
         _check_times(array.values, data_type.element_type, f"{column}.element")
-    elif isinstance(data_type, MapType):
+    elif isinstance(data_type, ft.MapType):
         _check_times(array.keys, data_type.key_type, f"{column}.key")
         _check_times(array.items, data_type.value_type, f"{column}.value")
     elif pa.types.is_timestamp(array.type):
@@ -254,27 +235,27 @@ def _stripe_offsets(end: bytes, start: int) -> tuple[int, ...] | None:
 # --- types
 
 
-def _orc_field(field: NestedField) -> pa.Field:
+def _orc_field(field: ft.NestedField) -> pa.Field:
     data_type = field.field_type
     attributes = {ID_ATTRIBUTE: str(field.field_id), REQUIRED_ATTRIBUTE: str(field.required).lower()}
     attributes |= _ATTRIBUTES.get(type(data_type), {})
-    if isinstance(data_type, FixedType):
+    if isinstance(data_type, ft.FixedType):
         attributes["iceberg.length"] = str(data_type.length)
     return pa.field(field.name, _orc_type(data_type), nullable=field.optional, metadata=attributes)
 
 
-def _orc_type(data_type: Type) -> pa.DataType:
-    if isinstance(data_type, StructType):
+def _orc_type(data_type: ft.Type) -> pa.DataType:
+    if isinstance(data_type, ft.StructType):
         return pa.struct([_orc_field(field) for field in data_type.fields])
-    if isinstance(data_type, ListType):
+    if isinstance(data_type, ft.ListType):
         return pa.list_(_orc_field(data_type.element_field))
-    if isinstance(data_type, MapType):
+    if isinstance(data_type, ft.MapType):
         return pa.map_(_orc_field(data_type.key_field), _orc_field(data_type.value_field))
-    return pa.int64() if isinstance(data_type, TimeType) else to_arrow_type(data_type, has_extensions=False)
+    return pa.int64() if isinstance(data_type, ft.TimeType) else to_arrow_type(data_type, has_extensions=False)
 
 
-def _leaf_form(data_type: Type, source: pa.DataType, target: pa.DataType) -> Convert | None:
-    if isinstance(data_type, TimeType):
+def _leaf_form(data_type: ft.Type, source: pa.DataType, target: pa.DataType) -> Convert | None:
+    if isinstance(data_type, ft.TimeType):
         return lambda array: array.view(pa.int64())
     return (lambda array: array.storage) if isinstance(source, pa.BaseExtensionType) else None
 
@@ -309,11 +290,11 @@ def _bloom_columns(schema: Schema, properties: Mapping[str, str]) -> list[int]:
     return [index for index, field_id in enumerate(_walk_types(schema.fields), start=1) if field_id in ids]
 
 
-def _walk_types(fields: tuple[NestedField, ...]) -> Iterator[int | None]:
+def _walk_types(fields: tuple[ft.NestedField, ...]) -> Iterator[int | None]:
     """Yield the field id of each ORC type; the parts of a variant have none."""
     for field in fields:
         yield field.field_id
-        if isinstance(field.field_type, StructType | ListType | MapType):
+        if isinstance(field.field_type, ft.StructType | ft.ListType | ft.MapType):
             yield from _walk_types(field.field_type.fields)
-        elif isinstance(field.field_type, VariantType):
+        elif isinstance(field.field_type, ft.VariantType):
             yield from (None, None)

@@ -34,21 +34,11 @@ from frazil.datafile.format_writer import (
 from frazil.datafile.parquet_footer import annotate_footer, needs_annotation
 from frazil.errors import InvalidPropertyError
 from frazil.spec import properties as known
+from frazil.spec import types as ft
 from frazil.spec.data_file import FileFormat
 from frazil.spec.properties import read_column_properties, read_property
 from frazil.spec.property_kinds import ColumnProperty
 from frazil.spec.schema import Schema, walk_fields
-from frazil.spec.types import (
-    BooleanType,
-    GeographyType,
-    GeometryType,
-    ListType,
-    MapType,
-    NestedField,
-    StructType,
-    Type,
-    VariantType,
-)
 from frazil.storage.new_file import NewFile
 
 SCHEMA_KEY = "iceberg.schema"
@@ -210,14 +200,14 @@ def _benefits_from_dictionary(column: pa.ChunkedArray) -> bool:
     return bool(distinct * width + len(sample) * number_bytes < len(sample) * width)
 
 
-def _no_change(data_type: Type, source: pa.DataType, target: pa.DataType) -> None:
+def _no_change(data_type: ft.Type, source: pa.DataType, target: pa.DataType) -> None:
     return None
 
 
 # --- names and columns
 
 
-def _escape_names(fields: tuple[NestedField, ...]) -> tuple[NestedField, ...]:
+def _escape_names(fields: tuple[ft.NestedField, ...]) -> tuple[ft.NestedField, ...]:
     """Return fields with their names in a file; ids distinguish names that would become equal."""
     taken: set[str] = set()
     escaped = []
@@ -234,12 +224,12 @@ def _is_plain(name: str) -> bool:
     return all(char == "_" or char.isalnum() for char in name) and not name[:1].isdigit()
 
 
-def _escaped_type(data_type: Type) -> Type:
-    if isinstance(data_type, StructType):
-        return StructType(_escape_names(data_type.fields))
-    if isinstance(data_type, ListType):
+def _escaped_type(data_type: ft.Type) -> ft.Type:
+    if isinstance(data_type, ft.StructType):
+        return ft.StructType(_escape_names(data_type.fields))
+    if isinstance(data_type, ft.ListType):
         return replace(data_type, element_type=_escaped_type(data_type.element_type))
-    if isinstance(data_type, MapType):
+    if isinstance(data_type, ft.MapType):
         return replace(
             data_type, key_type=_escaped_type(data_type.key_type), value_type=_escaped_type(data_type.value_type)
         )
@@ -252,21 +242,21 @@ class _Leaf:
 
     path: str
     field_id: int | None
-    data_type: Type
+    data_type: ft.Type
 
 
-def _walk_leaves(field: NestedField, parent: str) -> Iterator[_Leaf]:
+def _walk_leaves(field: ft.NestedField, parent: str) -> Iterator[_Leaf]:
     path = f"{parent}{field.name}"
     data_type = field.field_type
-    if isinstance(data_type, StructType):
+    if isinstance(data_type, ft.StructType):
         for inner in data_type.fields:
             yield from _walk_leaves(inner, f"{path}.")
-    elif isinstance(data_type, ListType):
+    elif isinstance(data_type, ft.ListType):
         yield from _walk_leaves(data_type.element_field, f"{path}.list.")
-    elif isinstance(data_type, MapType):
+    elif isinstance(data_type, ft.MapType):
         yield from _walk_leaves(data_type.key_field, f"{path}.key_value.")
         yield from _walk_leaves(data_type.value_field, f"{path}.key_value.")
-    elif isinstance(data_type, VariantType):
+    elif isinstance(data_type, ft.VariantType):
         yield _Leaf(f"{path}.metadata", None, data_type)
         yield _Leaf(f"{path}.value", None, data_type)
     else:
@@ -298,7 +288,8 @@ def _writer_options(
         "write_statistics": [
             leaf.path
             for leaf in leaves
-            if leaf.field_id not in without_statistics and not isinstance(leaf.data_type, GeometryType | GeographyType)
+            if leaf.field_id not in without_statistics
+            and not isinstance(leaf.data_type, ft.GeometryType | ft.GeographyType)
         ],
         "data_page_size": read_property(properties, page_bytes),
         "max_rows_per_page": read_property(properties, page_rows),
@@ -345,7 +336,7 @@ def _bloom_filters(schema: Schema, leaves: list[_Leaf], properties: Mapping[str,
     options: dict[str, dict[str, Any]] = {}
     for leaf in leaves:
         # Parquet does not support bloom filters on booleans.
-        if leaf.field_id not in filtered or leaf.field_id is None or isinstance(leaf.data_type, BooleanType):
+        if leaf.field_id not in filtered or leaf.field_id is None or isinstance(leaf.data_type, ft.BooleanType):
             continue
         name = schema.name_of(leaf.field_id)
         rate = rates.get(name, known.PARQUET_BLOOM_FILTER_COLUMN_FPP.default)

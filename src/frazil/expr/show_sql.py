@@ -9,16 +9,17 @@ from frazil.expr.parse import RESERVED
 from frazil.expr.predicates import sql_literal
 
 _PLAIN = re.compile("[A-Za-z_][A-Za-z0-9_]*")
-_OR, _AND, _NOT, _TEST, _BITS, _UNARY = 1, 2, 3, 4, 5, 10
+_OR, _AND, _NOT, _WORDS, _TEST, _BITS, _UNARY = 1, 2, 3, 4, 5, 6, 11
+"""How strongly operators bind. A test in words, such as `is null`, is no operand of another test."""
 _POWERS = {
     "or": _OR,
     "and": _AND,
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>"), _TEST),
-    "|": 5,
-    "^": 6,
-    "&": 7,
-    **dict.fromkeys(("+", "-", "||"), 8),
-    **dict.fromkeys(("*", "/", "%", "div"), 9),
+    "|": 6,
+    "^": 7,
+    "&": 8,
+    **dict.fromkeys(("+", "-", "||"), 9),
+    **dict.fromkeys(("*", "/", "%", "div"), 10),
 }
 _SIGNS = {"negative": "-", "positive": "+", "~": "~"}
 _SUFFIXES = {"bigint": "L", "smallint": "S", "tinyint": "Y", "float": "F"}
@@ -65,12 +66,12 @@ def _call(call: Call, quotes: bool) -> tuple[str, int]:
         return f"{_SIGNS[name]}({_shown(arguments[0], quotes)[0]})", _UNARY
     if name == "in":
         items = ", ".join(_shown(item, quotes)[0] for item in arguments[1:])
-        return f"{_inside(arguments[0], _BITS, quotes)} in ({items})", _TEST
+        return f"{_inside(arguments[0], _BITS, quotes)} in ({items})", _WORDS
     if name in ("isnull", "isnotnull"):
-        return f"{_inside(arguments[0], _BITS, quotes)} is {'not ' * (name == 'isnotnull')}null", _TEST
+        return f"{_inside(arguments[0], _BITS, quotes)} is {'not ' * (name == 'isnotnull')}null", _WORDS
     if name in ("like", "ilike", "rlike"):
         escape = f" escape {_shown(arguments[2], quotes)[0]}" if len(arguments) > 2 else ""
-        return f"{_inside(arguments[0], _BITS, quotes)} {name} {_inside(arguments[1], _BITS, quotes)}{escape}", _TEST
+        return f"{_inside(arguments[0], _BITS, quotes)} {name} {_inside(arguments[1], _BITS, quotes)}{escape}", _WORDS
     return f"{name}({', '.join(_shown(argument, quotes)[0] for argument in arguments)})", _UNARY + 1
 
 
@@ -79,7 +80,7 @@ def _negated(child: Expression, quotes: bool) -> tuple[str, int]:
         return _call(Call("isnotnull", child.arguments), quotes)
     if isinstance(child, Call) and child.name in ("in", "like", "ilike", "rlike"):
         operand = _inside(child.arguments[0], _BITS, quotes)
-        return f"{operand} not{_call(child, quotes)[0][len(operand) :]}", _TEST
+        return f"{operand} not{_call(child, quotes)[0][len(operand) :]}", _WORDS
     return f"not {_inside(child, _NOT, quotes)}", _NOT
 
 

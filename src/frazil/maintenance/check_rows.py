@@ -21,25 +21,13 @@ from frazil.datafile.project import Projection, needed_leaves
 from frazil.datafile.read_file import DEFAULT_BATCH_ROWS, open_reader, resolve
 from frazil.datafile.read_task import HEADING, TableView
 from frazil.errors import CorruptTableError, FrazilError
+from frazil.spec import types as ft
 from frazil.spec.data_file import METRIC_MAPS, DataFile, FileContent
 from frazil.spec.delete_schemas import POSITION_DELETE_SCHEMA
 from frazil.spec.metrics_mode import FULL
 from frazil.spec.partition_key import values_key
 from frazil.spec.schema import Schema
 from frazil.spec.table_metadata import TableMetadata
-from frazil.spec.types import (
-    DoubleType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    ListType,
-    MapType,
-    NestedField,
-    StructType,
-    Type,
-    UnknownType,
-    VariantType,
-)
 from frazil.storage.base import Storage
 
 REWRITE_FILE: Final = "Rewrite the file (rewrite_data_files with a filter on its partition), which measures it again."
@@ -98,7 +86,7 @@ def _columns_of(file: DataFile, schemas: tuple[Schema, ...], stored: set[int], m
     if spec is not None and file.content is FileContent.DATA:
         recorded |= {source for field in spec.fields for source in field.source_ids}
     remaining = recorded & stored
-    fields: dict[int, NestedField] = {}
+    fields: dict[int, ft.NestedField] = {}
     for schema in schemas:
         own = {
             field_id
@@ -121,9 +109,11 @@ def _columns_of(file: DataFile, schemas: tuple[Schema, ...], stored: set[int], m
 def _is_measured(schema: Schema, field_id: int) -> bool:
     """Return whether a field is a value that is not in a list or map."""
     nested_field = schema.find_field(field_id)
-    if nested_field is None or isinstance(nested_field.field_type, StructType | ListType | MapType | UnknownType):
+    if nested_field is None or isinstance(
+        nested_field.field_type, ft.StructType | ft.ListType | ft.MapType | ft.UnknownType
+    ):
         return False
-    return all(isinstance(field.field_type, StructType) for field in schema.ancestors_of(field_id))
+    return all(isinstance(field.field_type, ft.StructType) for field in schema.ancestors_of(field_id))
 
 
 def _differences(file: DataFile, schema: Schema, actual: Metrics) -> Iterator[Finding]:
@@ -153,7 +143,7 @@ def _differences(file: DataFile, schema: Schema, actual: Metrics) -> Iterator[Fi
 
 def _may_lack_null_structs(schema: Schema, field_id: int) -> bool:
     """Return whether a count may be too low because enclosing structs are null."""
-    is_floating = isinstance(schema.field(field_id).field_type, FloatType | DoubleType)
+    is_floating = isinstance(schema.field(field_id).field_type, ft.FloatType | ft.DoubleType)
     return is_floating and any(field.optional for field in schema.ancestors_of(field_id))
 
 
@@ -161,9 +151,9 @@ def _label(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _outside(recorded: bytes, actual: bytes, data_type: Type, *, is_lower: bool) -> str | None:
+def _outside(recorded: bytes, actual: bytes, data_type: ft.Type, *, is_lower: bool) -> str | None:
     """Return how the values violate a recorded bound, or None."""
-    if isinstance(data_type, GeometryType | GeographyType | VariantType):
+    if isinstance(data_type, ft.GeometryType | ft.GeographyType | ft.VariantType):
         return None
     try:
         bound = decode_bound(recorded, data_type)

@@ -6,7 +6,7 @@ options are refused with a list of the known ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
@@ -169,28 +169,22 @@ class OptionReader:
 
     def fraction(self, name: str, default: float) -> float:
         """Return an option that is above 0 and at most 1."""
-        value = self._values.get(name)
-        if value is None:
-            return default
-        try:
-            number = float(str(value).strip())
-        except ValueError:
-            raise self._wrong(name, value, "a number above 0 and at most 1") from None
-        if not 0 < number <= 1:
-            raise self._wrong(name, value, "a number above 0 and at most 1")
-        return number
+        return self._above_zero(name, default, "a number above 0 and at most 1", lambda number: number <= 1)
 
     def positive(self, name: str, default: float) -> float:
         """Return an option that is a number above 0."""
+        return self._above_zero(name, default, "a number above 0", lambda number: number < float("inf"))
+
+    def _above_zero(self, name: str, default: float, expected: str, is_allowed: Callable[[float], bool]) -> float:
         value = self._values.get(name)
         if value is None:
             return default
         try:
             number = float(str(value).strip())
         except ValueError:
-            raise self._wrong(name, value, "a number above 0") from None
-        if not 0 < number < float("inf"):
-            raise self._wrong(name, value, "a number above 0")
+            raise self._wrong(name, value, expected) from None
+        if not (number > 0 and is_allowed(number)):
+            raise self._wrong(name, value, expected)
         return number
 
     def job_order(self) -> JobOrder:

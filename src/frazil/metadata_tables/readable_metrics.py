@@ -20,18 +20,9 @@ from frazil.expr.columns.bounds import decode_bounds
 from frazil.expr.columns.comparable import from_comparable
 from frazil.expr.columns.manifest_columns import BoundName, CountName, bounds_of, counts_of
 from frazil.metadata_tables.unify_partitions import as_type
+from frazil.spec import types as ft
 from frazil.spec.decimals import decimal_of
 from frazil.spec.schema import Schema
-from frazil.spec.types import (
-    DecimalType,
-    FixedType,
-    GeographyType,
-    GeometryType,
-    PrimitiveType,
-    Type,
-    UnknownType,
-    UuidType,
-)
 
 READABLE_METRICS = "readable_metrics"
 
@@ -79,33 +70,33 @@ def readable_metrics(files: ManifestColumns, schema: Schema, target: pa.DataType
 
 
 def _primitive_fields(schema: Schema) -> list[Any]:
-    return [field for field in schema.fields_by_id.values() if isinstance(field.field_type, PrimitiveType)]
+    return [field for field in schema.fields_by_id.values() if isinstance(field.field_type, ft.PrimitiveType)]
 
 
-def _metrics_type(data_type: Type) -> pa.DataType:
+def _metrics_type(data_type: ft.Type) -> pa.DataType:
     bound = to_arrow_type(data_type)
     return pa.struct([(name, pa.int64()) for name in _COUNTS] + [(name, bound) for name in _BOUNDS])
 
 
-def _metric(files: ManifestColumns, field_id: int, data_type: Type, target: pa.Field) -> pa.Array:
+def _metric(files: ManifestColumns, field_id: int, data_type: ft.Type, target: pa.Field) -> pa.Array:
     count = _COUNTS.get(target.name)
     if count is not None:
         return counts_of(files, field_id, count)
     return bound_values(bounds_of(files, field_id, _BOUNDS[target.name]), data_type, target.type)
 
 
-def bound_values(data: pa.Array, data_type: Type, target: pa.DataType) -> pa.Array:
+def bound_values(data: pa.Array, data_type: ft.Type, target: pa.DataType) -> pa.Array:
     """Convert a column's bounds from bytes to the Arrow type `target`."""
-    if isinstance(data_type, UnknownType) or data.null_count == len(data):
+    if isinstance(data_type, ft.UnknownType) or data.null_count == len(data):
         return pa.nulls(len(data), target)
-    if isinstance(data_type, GeometryType | GeographyType):
+    if isinstance(data_type, ft.GeometryType | ft.GeographyType):
         return pa.array([_wkb_point(value) for value in data.to_pylist()], target)
-    if isinstance(data_type, UuidType):
+    if isinstance(data_type, ft.UuidType):
         return as_type(_fixed_width(data, 16, may_be_short=False), target)
-    if isinstance(data_type, FixedType):
+    if isinstance(data_type, ft.FixedType):
         return _fixed_width(data, data_type.length, may_be_short=True)
     decoded = decode_bounds(data, data_type)
-    if isinstance(data_type, DecimalType):
+    if isinstance(data_type, ft.DecimalType):
         # Values with more digits than the precision violate the specification, and do not fit the type.
         largest = pa.scalar(decimal_of(10**data_type.precision - 1, data_type.scale), decoded.type)
         decoded = pc.if_else(pc.less_equal(pc.abs(decoded), largest), decoded, pa.scalar(None, decoded.type))

@@ -195,8 +195,9 @@ def cancelled() -> CancelledError:
 
 def frazil_error(error: BaseException, limits: Limits = NO_LIMITS) -> FrazilError | None:
     """Return the error that a user gets for one of DuckDB's, or None for any other exception."""
-    text = str(error)
-    if type(error).__module__.partition(".")[0] not in ("duckdb", "_duckdb") and not _is_stream_error(error, text):
+    # DuckDB cuts a value in the middle of a letter, and Python cannot read the message then.
+    text = error.object.decode(errors="replace") if isinstance(error, UnicodeDecodeError) else str(error)
+    if type(error).__module__.partition(".")[0] not in ("duckdb", "_duckdb") and not _has_duckdbs_text(error, text):
         return None
     reason = text
     for cut in _CUT:
@@ -228,9 +229,9 @@ def frazil_error(error: BaseException, limits: Limits = NO_LIMITS) -> FrazilErro
     return InvalidRequestError(f"Cannot run the query: {reason}")
 
 
-def _is_stream_error(error: BaseException, text: str) -> bool:
-    # What fails while Arrow reads a result comes as OSError, with DuckDB's text.
-    return isinstance(error, OSError) and " Error: " in text.partition("\n")[0]
+def _has_duckdbs_text(error: BaseException, text: str) -> bool:
+    # What fails while Arrow reads a result comes as OSError.
+    return isinstance(error, OSError | UnicodeDecodeError) and " Error: " in text.partition("\n")[0]
 
 
 def text_literal(text: str) -> str:

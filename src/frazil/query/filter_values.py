@@ -45,6 +45,8 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNOR
 _INTEGER_TYPES: Final = frozenset({"tinyint", "smallint", "int", "integer", "bigint", "hugeint"})
 _DOUBLE_TYPES: Final = frozenset({"double", "float8"})
 _EXACT_INTEGERS: Final = 2**53
+_DECIMAL_DIGITS: Final = 38
+"""DuckDB makes doubles of literals with more digits than a decimal has."""
 _DIGITS: Final = Context(prec=80)
 
 Range = tuple[Any, Any]
@@ -119,7 +121,8 @@ def _literal(literal: Node) -> Constant | None:
     if category == "INTEGER" and _INTEGER.fullmatch(text):
         return Constant("number", Decimal(text))
     if category == "NUMERIC" and _NUMBER.fullmatch(text):
-        return Constant("double" if "e" in text.lower() else "number", Decimal(text))
+        is_double = "e" in text.lower() or sum(map(str.isdigit, text)) >= _DECIMAL_DIGITS
+        return Constant("double" if is_double else "number", Decimal(text))
     return None
 
 
@@ -156,7 +159,8 @@ def with_common_type(constants: Sequence[Constant]) -> list[Constant]:
     """Convert constants to DuckDB's common type for comparing them: one double turns all numbers into doubles."""
     if not any(constant.category == "double" for constant in constants):
         return list(constants)
-    return [Constant("double", constant.value) if constant.category == "number" else constant for constant in constants]
+    numbers = [(constant, _number(constant)) for constant in constants]
+    return [constant if number is None else Constant("double", number) for constant, number in numbers]
 
 
 def range_of(constant: Constant, data_type: Type) -> Range | None:
@@ -195,6 +199,8 @@ def _integer(constant: Constant, data_type: Type) -> Range | None:
     number = _number(constant)
     if number is None or abs(number) >= (_EXACT_INTEGERS if constant.category == "double" else 2**63 - 1):
         return None
+    if constant.category == "text" and isinstance(data_type, IntType) and not -(2**31) <= number < 2**31:
+        return None  # an error in DuckDB
     low, high = math.floor(number), math.ceil(number)
     return (low, low) if low == high else (low, high)
 

@@ -32,6 +32,8 @@ _ORDERS: Final = {
 _MIRRORED: Final = {Op.EQ: Op.EQ, Op.LT: Op.GT, Op.GT: Op.LT, Op.LT_EQ: Op.GT_EQ, Op.GT_EQ: Op.LT_EQ}
 _OPPOSITE: Final = {Op.LT: Op.GT_EQ, Op.GT: Op.LT_EQ, Op.LT_EQ: Op.GT, Op.GT_EQ: Op.LT}
 _PREFIX_FUNCTIONS: Final = frozenset({"starts_with", "prefix", "^@"})
+_LOGIC: Final = frozenset({"CONJUNCTION_AND", "CONJUNCTION_OR", "OPERATOR_NOT", "OPERATOR_IS_NOT_NULL"})
+"""Tests whose opposite may be true of null."""
 _MAX_DEPTH: Final = 100
 
 ColumnOf: TypeAlias = Callable[[tuple[str, ...]], str | None]
@@ -194,7 +196,11 @@ class _Finder:
         return [Condition(condition.node, _renamed(condition.column_of, outputs)) for condition in conditions]
 
     def _apply(self, relation: _Relation, conditions: list[Condition], common: Mapping[str, Node]) -> None:
-        usable = [condition for condition in conditions if not relation.is_optional or _rejects_null(condition.node)]
+        usable = [
+            condition
+            for condition in conditions
+            if not relation.is_optional or _rejects_null(condition.node, condition.column_of)
+        ]
         if relation.table is not None:
             schema = self._schemas[id(relation.node)][1]
             types = {column.name.lower(): (column.name, column.field_type) for column in schema.fields}
@@ -315,25 +321,35 @@ def _has_aggregates_or_windows(node: Node) -> bool:
     return False
 
 
-def _rejects_null(node: Node) -> bool:
-    """Return whether a condition is never true if the columns that it names are null."""
-    node_type = node.get("type")
-    if node_type in _ORDERS or node_type in (
-        "COMPARE_NOTEQUAL",
-        "COMPARE_IN",
-        "COMPARE_BETWEEN",
-        "OPERATOR_IS_NOT_NULL",
-    ):
-        return True
-    if node_type == "COLUMN_REF":
-        return True
+def _rejects_null(node: Node, column_of: ColumnOf) -> bool:
+    """Return whether a condition is never true if all columns of the relation are null.
+
+    A comparison counts only if it compares a column itself: `coalesce(x, 1) = 1` is true of null.
+    """
+
+    def has_column(*operands: Node) -> bool:
+        return any(
+            operand.get("type") == "COLUMN_REF" and column_of(tuple(operand["column_names"])) is not None
+            for operand in operands
+        )
+
+    node_type, children = node.get("type"), node.get("children", ())
     if node_type == "CONJUNCTION_AND":
-        return any(_rejects_null(child) for child in node["children"])
+        return any(_rejects_null(child, column_of) for child in children)
     if node_type == "CONJUNCTION_OR":
-        return all(_rejects_null(child) for child in node["children"])
+        return all(_rejects_null(child, column_of) for child in children)
+    if node_type in _ORDERS or node_type == "COMPARE_NOTEQUAL":
+        return has_column(node["left"], node["right"])
+    if node_type == "COMPARE_BETWEEN":
+        return has_column(node["input"])
+    if node_type in ("COMPARE_IN", "OPERATOR_IS_NOT_NULL"):
+        return has_column(children[0])
     if node_type == "OPERATOR_NOT":
-        return node["children"][0].get("type") in (*_ORDERS, "COMPARE_IN", "COMPARE_BETWEEN", "COLUMN_REF")
-    return node_type == "FUNCTION" and node.get("function_name") in (*_PREFIX_FUNCTIONS, "~~")
+        inner = children[0]
+        return inner.get("type") not in _LOGIC and _rejects_null(inner, column_of)
+    if node_type == "FUNCTION" and node.get("function_name") in (*_PREFIX_FUNCTIONS, "~~"):
+        return has_column(*(argument["expression"] for argument in node.get("arguments", ())))
+    return has_column(node)
 
 
 class _Translation:

@@ -19,7 +19,7 @@ def frame_of(name: str, data: Any) -> pa.Table:
             return data.read_all()
         if isinstance(data, pa.RecordBatch):
             return pa.Table.from_batches([data])
-        if type(data).__module__.partition(".")[0] == "pandas":
+        if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
             return pa.Table.from_pandas(data, preserve_index=False)
         if hasattr(data, "collect") and hasattr(data, "collect_schema"):  # a lazy Polars frame
             data = data.collect()
@@ -29,9 +29,10 @@ def frame_of(name: str, data: Any) -> pa.Table:
             return pa.table(dict(data))
         if isinstance(data, Sequence) and not isinstance(data, str | bytes) and data and isinstance(data[0], Mapping):
             return pa.Table.from_pylist(list(data))
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (pa.ArrowException, AttributeError, TypeError, ValueError) as error:
         raise InvalidRequestError(f"Cannot use {name!r} as a table: {error}") from error
+    is_empty = isinstance(data, list | tuple) and not data
     raise InvalidRequestError(
-        f"Cannot use {name!r} as a table: it is {'empty' if data == [] else f'of the type {type(data).__name__}'}",
+        f"Cannot use {name!r} as a table: it is {'empty' if is_empty else f'of the type {type(data).__name__}'}",
         hint="Give Arrow, pandas, Polars, a dict of columns, or a list of dicts with at least one.",
     )

@@ -68,9 +68,26 @@ def encode_batch(batch: pa.RecordBatch) -> pa.Buffer:
     return sink.getvalue()
 
 
+def encode_schema(schema: pa.Schema) -> bytes:
+    """Return the columns of batches that follow."""
+    payload: bytes = schema.serialize().to_pybytes()
+    return payload
+
+
+def decode_schema(data: bytes) -> pa.Schema:
+    """Return the columns of batches that follow."""
+    try:
+        return pa.ipc.read_schema(pa.py_buffer(data))
+    except (pa.ArrowException, OSError) as error:
+        raise EngineError(f"Cannot read the answer of a query: {error}") from error
+
+
 def decode_batch(data: bytes) -> pa.RecordBatch:
     """Return the batch of an Arrow stream, checked."""
-    with pa.ipc.open_stream(data) as reader:
-        batch = reader.read_next_batch()
-    batch.validate(full=True)
+    try:
+        with pa.ipc.open_stream(data) as reader:
+            batch = reader.read_next_batch()
+        batch.validate(full=True)
+    except (pa.ArrowException, OSError) as error:
+        raise EngineError(f"Cannot read the answer of a query: {error}") from error
     return batch

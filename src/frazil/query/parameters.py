@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -14,6 +15,14 @@ from frazil.errors import InvalidRequestError
 from frazil.expr.parameters import python_value
 
 _PLAIN = (bool, int, float, str, bytes, Decimal, UUID, datetime.date, datetime.time, datetime.timedelta)
+
+
+@dataclass(frozen=True, slots=True)
+class Nanoseconds:
+    """A time in nanoseconds, which Python has no type for, as text."""
+
+    text: str
+    has_zone: bool
 
 
 def parameter_value(name: str, value: Any) -> Any:
@@ -42,11 +51,21 @@ def parameter_value(name: str, value: Any) -> Any:
     raise InvalidRequestError(f"Cannot use the parameter {name!r}: a {type(value).__name__} is not a value of SQL")
 
 
-def _nanoseconds(moment: np.datetime64, *, has_zone: bool) -> Any:
-    import duckdb
-
+def _nanoseconds(moment: np.datetime64, *, has_zone: bool) -> Nanoseconds | None:
     if np.isnat(moment):
         return None
-    text = str(moment.astype("datetime64[ns]")).replace("T", " ")
-    type_name = "TIMESTAMPTZ_NS" if has_zone else "TIMESTAMP_NS"
-    return duckdb.Value(f"{text}+00" if has_zone else text, duckdb.sqltype(type_name))
+    return Nanoseconds(str(moment.astype("datetime64[ns]")).replace("T", " "), has_zone)
+
+
+def duckdb_value(value: Any) -> Any:
+    """Return the value of a parameter as DuckDB's Python client takes it."""
+    if isinstance(value, Nanoseconds):
+        import duckdb
+
+        type_name = "TIMESTAMPTZ_NS" if value.has_zone else "TIMESTAMP_NS"
+        return duckdb.Value(f"{value.text}+00" if value.has_zone else value.text, duckdb.sqltype(type_name))
+    if isinstance(value, list):
+        return [duckdb_value(item) for item in value]
+    if isinstance(value, dict):
+        return {key: duckdb_value(item) for key, item in value.items()}
+    return value

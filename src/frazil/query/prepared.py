@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import pyarrow as pa
 
 from frazil.errors import UnsupportedError
+from frazil.query.arrow_types import EXACT_ONLY_AS_OWN, NOT_IN_ARROW, names_in
 from frazil.query.column_types import ParquetColumn, read_columns
 from frazil.query.engine import NO_LIMITS, cancelled, connect, engine_errors, lock, quoted, release, without_end
 from frazil.query.limits import Limits
 from frazil.query.native_scan import Footers
+from frazil.query.parameters import duckdb_value
 from frazil.query.syntax import SERIALIZE
 
 if TYPE_CHECKING:
@@ -188,13 +190,18 @@ def footer_rows(connection: DuckDBPyConnection, paths: Sequence[str]) -> list[tu
     return rows
 
 
-def _check_types(relation: Any) -> None:
-    """Refuse columns that Arrow cannot hold as DuckDB hands them over."""
+def _check_types(relation: Any) -> frozenset[str]:
+    """Return the names of DuckDB's types in a result; refuse those that Arrow does not have."""
+    names: frozenset[str] = frozenset()
     for name, data_type in zip(relation.columns, relation.types, strict=True):
-        if "UNION(" in str(data_type):
+        inner = names_in(data_type)
+        if not inner.isdisjoint(NOT_IN_ARROW):
             raise UnsupportedError(
-                f"Cannot return the column {name!r}: it is a {data_type}", hint="Cast it, or take a member of it."
+                f"Cannot return the column {name!r}: it is a {data_type}",
+                hint="Cast it to another type, as VARCHAR, or take a member of it.",
             )
+        names |= inner
+    return names
 
 
 class QueryRun:
@@ -213,11 +220,9 @@ class QueryRun:
         with engine_errors(self._query.limits):
             if self._bound is None:
                 self._prepare()
-                self._bound = self._connection.sql(
-                    without_end(self._query.text), params=dict(self._query.parameters) or None
-                )
-                _check_types(self._bound)
-                if any("UUID" in str(column_type) for column_type in self._bound.types):
+                parameters = {name: duckdb_value(value) for name, value in self._query.parameters.items()}
+                self._bound = self._connection.sql(without_end(self._query.text), params=parameters or None)
+                if not _check_types(self._bound).isdisjoint(EXACT_ONLY_AS_OWN):
                     self._connection.execute("SET arrow_lossless_conversion = true")
             if self._is_interrupted:  # DuckDB forgets it when its next statement begins
                 raise cancelled()

@@ -186,6 +186,11 @@ def _read_tree(text: str, root: Node) -> Query:
             if len(column) > 2 and "query_location_length" in node:
                 start = node.get("query_location", 0)
                 qualified.append((column, start, start + node["query_location_length"]))
+        elif node_type == "SHOW_REF" and "query" not in node:
+            raise UnsupportedError(
+                "Cannot run SHOW here: it would list what is in DuckDB, not in the lake",
+                hint="lake.list_tables('db') and lake.list_namespaces() do. DESCRIBE db.t shows columns.",
+            )
         elif (
             node_type == "STAR"
             or node.get("ref_type") in ("NATURAL", "POSITIONAL")

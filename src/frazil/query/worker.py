@@ -36,7 +36,9 @@ from frazil.query.messages import (
     PICKLE,
     SCHEMA,
     decode_batch,
+    decode_schema,
     encode_batch,
+    encode_schema,
     head_size,
     parse_head,
     write_message,
@@ -272,8 +274,7 @@ class WorkerRun:
 
     def _send(self, what: str) -> None:
         sources = self._query.sources
-        empty = {name: pa.RecordBatch.from_pylist([], schema=source.schema) for name, source in sources.items()}
-        streams = tuple((name, encode_batch(batch).to_pybytes()) for name, batch in empty.items())
+        streams = tuple((name, encode_schema(source.schema)) for name, source in sources.items())
         self._engine.send(Request(what, query=replace(self._query, sources={}), streams=streams))
         for source in sources.values():
             self._engine.send_batches(source.to_batches())
@@ -296,7 +297,7 @@ class WorkerRun:
             tag, payload = self._engine.receive()
             if tag != SCHEMA:
                 raise EngineError("Cannot finish the query: its process sent an invalid response")
-            self._schema = decode_batch(payload).schema
+            self._schema = decode_schema(payload)
         return self._schema
 
     def reader(self, batch_rows: int) -> Any:

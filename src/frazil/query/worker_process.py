@@ -21,7 +21,7 @@ from typing import BinaryIO, Final
 import pyarrow as pa
 
 from frazil.errors import FrazilError
-from frazil.query.arrow_types import plain_batch
+from frazil.query.arrow_types import plain_batch, plain_schema
 from frazil.query.batches import BATCH_ROWS
 from frazil.query.engine import connect, engine_errors
 from frazil.query.messages import (
@@ -32,8 +32,10 @@ from frazil.query.messages import (
     PICKLE,
     SCHEMA,
     decode_batch,
+    decode_schema,
     encode_batch,
     encode_json,
+    encode_schema,
     read_message,
     write_message,
 )
@@ -140,8 +142,7 @@ def _answer(request: Request, source: BinaryIO, out: BinaryIO) -> None:
 
 
 def _write_rows(run: QueryRun, out: BinaryIO) -> None:
-    empty = plain_batch(pa.RecordBatch.from_pylist([], schema=run.schema()))
-    write_message(out, SCHEMA, encode_batch(empty))
+    write_message(out, SCHEMA, encode_schema(plain_schema(run.schema())))
     reader = run.reader(BATCH_ROWS)
     while True:
         with engine_errors(run.limits):
@@ -160,7 +161,7 @@ def _read_stream(schema: bytes, source: BinaryIO) -> pa.Table:
                 return
             yield decode_batch(payload)
 
-    return pa.Table.from_batches(batches(), schema=decode_batch(schema).schema)
+    return pa.Table.from_batches(batches(), schema=decode_schema(schema))
 
 
 def _end_with_parent() -> None:

@@ -37,7 +37,14 @@ _MAX_CONFIG_BYTES: Final = 1 << 24
 _USER_AGENT: Final = "frazil"
 
 
-def open_rest(name: str, uri: str, properties: Mapping[str, str], *, auth: AuthFunction | None = None) -> Catalog:
+def open_rest(
+    name: str,
+    uri: str,
+    properties: Mapping[str, str],
+    *,
+    auth: AuthFunction | None = None,
+    is_read_only: bool = False,
+) -> Catalog:
     """Open a catalog service; `properties` are those of services and of storages."""
     base = checked_uri(uri)
     settings = Settings({key: value for key, value in properties.items() if key not in KNOWN_PROPERTIES})
@@ -62,8 +69,9 @@ def open_rest(name: str, uri: str, properties: Mapping[str, str], *, auth: AuthF
         raise refusal(first, answer.reply, f"connect to the catalog service at {base}")
     service, merged = read_service(base, settings, answer.reply)
     checked_uri(service.base)
-    if is_secret:
+    if is_secret or settings.has_private_headers:
         _check_own(service.base, base, storage_properties)
+    if is_secret:
         _check_private(service.base, settings)
     session = RestSession(
         transport,
@@ -76,9 +84,8 @@ def open_rest(name: str, uri: str, properties: Mapping[str, str], *, auth: AuthF
     storage_settings = {key: value for key, value in storage_properties.items() if key not in NOT_BUILT}
     roots = delete_roots(storage_settings)
     stores = Stores(storage_settings, defaults=merged, places=roots)
-    return RestCatalog(
-        name, service, session, merged, choose_storage(storage_settings, stores=stores), delete_roots=roots
-    )
+    storage = choose_storage(storage_settings, stores=stores, is_read_only=is_read_only)
+    return RestCatalog(name, service, session, merged, storage, delete_roots=roots)
 
 
 def checked_uri(uri: str) -> str:
@@ -173,7 +180,7 @@ def _check_own(url: str, base: str, properties: Mapping[str, str]) -> None:
         return
     raise InvalidRequestError(
         f"Cannot connect to the catalog service at {shown_url(base)}: it names {shown_endpoint(url)} as its address, "
-        "and your credentials are sent only to the address that you named",
+        "and your credentials and headers are sent only to the address that you named",
         hint=f"Connect to that address, or set {CREDENTIAL_ENDPOINTS} to {shown_endpoint(url)}, if you trust it.",
     )
 

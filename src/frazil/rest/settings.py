@@ -54,6 +54,8 @@ CA_FILE: Final = "ssl.cabundle"
 CLIENT_CERTIFICATE: Final = "ssl.client.cert"
 CLIENT_KEY: Final = "ssl.client.key"
 HEADER_PREFIX: Final = "header."
+_PUBLIC_HEADERS: Final = frozenset({"accept", "accept-language", "user-agent", "x-iceberg-access-delegation"})
+"""What a header of the user may be named to be sent where a service moves to: any other may say who asks."""
 _SECRET_HEADER: Final = re.compile(r"auth|cookie|token|secret|password|credential|key")
 
 PROPERTIES: Final = frozenset(
@@ -124,6 +126,11 @@ class Settings(Mapping[str, str]):
             if not name or not (name + value).isascii() or not (name + value).isprintable():
                 raise InvalidPropertyError(f"Cannot use the property {HEADER_PREFIX}{name}: it is not a valid header")
         return headers
+
+    @property
+    def has_private_headers(self) -> bool:
+        """Whether there are headers that belong to the service's own host."""
+        return not self.headers().keys() <= _PUBLIC_HEADERS
 
     def secrets(self) -> tuple[str, ...]:
         """Return all texts that must not be shown."""

@@ -80,7 +80,9 @@ class VendedStorage(SchemeStorage):
         reach: Callable[[str, str], StoreAccount | None] = lambda _prefix, _location: None,
     ) -> None:
         """Take the user's own storage, those of prefixes, and Spark's access to a location below a prefix."""
-        super().__init__({}, stores=plain.stores)
+        super().__init__(
+            {}, roots=plain.roots, schemes=plain.schemes, stores=plain.stores, is_read_only=plain.is_read_only
+        )
         self._plain = plain
         self._reach = reach
         self.is_signed = is_signed
@@ -93,7 +95,7 @@ class VendedStorage(SchemeStorage):
     def __reduce__(self) -> tuple[object, ...]:
         return self._plain.__reduce__()
 
-    def storage_of(self, location: str) -> Storage:
+    def _find_storage(self, location: str) -> Storage:
         """Return the storage of a location, with the credentials for it."""
         for prefix, storage in self._by_prefix.items():
             if _is_below(location, prefix):
@@ -123,11 +125,6 @@ class VendedStorage(SchemeStorage):
                     )
                 return account
         return self._plain.reach(location)
-
-    @property
-    def is_fenced(self) -> bool:
-        """Whether only files inside certain folders can be used."""
-        return self._plain.is_fenced
 
 
 def table_storage(
@@ -159,7 +156,9 @@ def table_storage(
     if any(name in (*S3_ACCESS_KEY_ID, GCS_TOKEN) or name.startswith(AZURE_SAS) for name in config):
         vended.append(VendedCredentials("", config))
     if not vended:
-        return choose_storage(stores.own, stores=stores.with_service(config)) if stores.has_settings(config) else plain
+        if not stores.has_settings(config):
+            return plain
+        return choose_storage(stores.own, stores=stores.with_service(config), is_read_only=plain.is_read_only)
     ring = KeyRing(tuple(vended), fetch, now_ms=now_ms)
     by_prefix = {
         credentials.prefix: stores.with_service(

@@ -40,7 +40,7 @@ _PATHS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """The folders of one server; None if unrestricted, as for another catalog service."""
+    """The folders of one server; None if unrestricted, as in `frazil ui` over a catalog service."""
 
     folders: tuple[str, ...] | None = None
 

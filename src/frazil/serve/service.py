@@ -132,8 +132,8 @@ def _folders_of_entity(
 
 
 def _roots_of(catalog: Catalog) -> Roots:
-    """Return the folders of a lake; another catalog service has its own restrictions."""
-    further = catalog.storage.roots if isinstance(catalog.storage, SchemeStorage) else ()
+    """Return the folders of a lake; a catalog service whose folders are not named has none."""
+    further = (catalog.storage.roots or ()) if isinstance(catalog.storage, SchemeStorage) else ()
     is_bounded = catalog.warehouse != NO_PLACE or bool(further)
     warehouse_folder = () if catalog.warehouse == NO_PLACE else (catalog.warehouse,)
     return Roots((*warehouse_folder, *catalog.delete_roots, *further) if is_bounded else None)

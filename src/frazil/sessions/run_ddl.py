@@ -22,6 +22,7 @@ from frazil.errors import (
     TableNotFoundError,
 )
 from frazil.expr.predicates import TRUE
+from frazil.lineage import observe_run
 from frazil.sessions.answer import NOTHING, Answer
 from frazil.sessions.sql_context import SqlContext, with_owner
 from frazil.spec.frozen_map import FrozenMap
@@ -37,11 +38,12 @@ from frazil.sql.parse_types import parse_names_text, parse_order_text
 from frazil.sql.quote_names import quote_if_needed, quote_path
 from frazil.sql.type_names import PARTITION_FIELD_NAMES, named_partition_terms
 from frazil.table.create_table import take_format_version
-from frazil.table.lineage import telling
 from frazil.table.sql_session import FullName
-from frazil.table.table import OneCommit, Table, hold
-from frazil.table.verbs import NO_PROPERTIES, read_set_of
-from frazil.table.write_overrides import AS_THE_TABLE_SAYS, WriteOverrides, with_overrides
+from frazil.table.table import Table, hold
+from frazil.verbs.append import append
+from frazil.verbs.one_commit import OneCommit
+from frazil.verbs.write_overrides import AS_THE_TABLE_SAYS, WriteOverrides
+from frazil.verbs.write_session import NO_PROPERTIES, read_set_of
 
 DISTRIBUTION_MODE = "write.distribution-mode"
 _READ_ONLY = frozenset({"sort-order", "identifier-fields", PARTITION_FIELD_NAMES})
@@ -146,7 +148,7 @@ def create_with_schema(
     terms = _with_names(statement.partition_by, statement.properties)
     spec = build_partition_spec(schema, terms, case_sensitive=False)
     order = parse_order_text(statement.properties["sort-order"]) if "sort-order" in statement.properties else ()
-    run = telling(None if frame is None else catalog, "create", ".".join(full_name.name), frame)
+    run = observe_run(None if frame is None else catalog, "create", ".".join(full_name.name), frame)
     with run, OneCommit(catalog, lake._cache) as commit:
         if existing is None:
             if not catalog.namespace_exists(full_name.name[:-1]):
@@ -162,9 +164,9 @@ def create_with_schema(
             )
             table = commit.table(staged)
         else:
-            state = existing._begin()
+            state = existing.state
             table = commit.table(state)
-            table._run(
+            table.session.run(
                 ReplaceTable(
                     schema,
                     terms,
@@ -177,7 +179,7 @@ def create_with_schema(
                 )
             )
         if frame is not None:
-            with_overrides(table, overrides).append(frame, snapshot_properties=snapshot_properties)
+            append(replace(table.session, overrides=overrides, snapshot_properties=snapshot_properties), frame)
 
 
 def _with_identifiers(schema: Schema, properties: Mapping[str, str]) -> Schema:

@@ -39,7 +39,7 @@ def create_view(context: SqlContext, statement: s.CreateView) -> Answer:
         full_name.lake.create_view(
             full_name.name,
             statement.query.text,
-            schema=_described(schema, statement),
+            schema=_with_comments(schema, statement),
             default_namespace=namespace,
             default_catalog=default_catalog,
             properties=dict(statement.properties),
@@ -53,7 +53,7 @@ def create_view(context: SqlContext, statement: s.CreateView) -> Answer:
     return NOTHING
 
 
-def _described(schema: Schema, statement: s.CreateView) -> Schema:
+def _with_comments(schema: Schema, statement: s.CreateView) -> Schema:
     if not statement.columns:
         return Schema(tuple(replace(field, required=False) for field in schema.fields))
     return Schema(

@@ -33,9 +33,9 @@ from frazil.storage.locations import find_metadata_version, scheme_of, strip_sla
 from frazil.storage.object_properties import is_secret
 from frazil.table.connect import connect
 from frazil.table.lake import Lake
-from frazil.table.on_spark import choose_session
 from frazil.table.parse_name import parse_name
 from frazil.table.scan import Scan
+from frazil.verbs.on_spark import choose_session
 
 _METADATA_ENDINGS = (".metadata.json", ".metadata.json.gz")
 

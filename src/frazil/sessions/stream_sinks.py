@@ -36,7 +36,8 @@ from frazil.spec.properties import (
 from frazil.spec.snapshot import MAIN_BRANCH, Snapshot
 from frazil.table.sql_session import FullName
 from frazil.table.table import Table, hold
-from frazil.table.write_overrides import WriteOverrides, with_overrides
+from frazil.table.writable import with_overrides
+from frazil.verbs.write_overrides import WriteOverrides
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

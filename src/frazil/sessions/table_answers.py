@@ -45,9 +45,9 @@ from frazil.sql import statements as s
 from frazil.sql.quote_names import quote
 from frazil.table.scan import ALL_COLUMNS
 from frazil.table.sql_session import FullName, Relation, SqlSession, State, is_suffix, state_of_options, version_state
-from frazil.table.table import OneCommit, Table
+from frazil.table.table import Table
 from frazil.table.view import View
-from frazil.table.write_rows import evolution_of
+from frazil.verbs.write_rows import evolution_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -192,9 +192,7 @@ def _evolve(request: r.Evolve, context: Context) -> Reply:
         qualifiers = [request.aliases] if request.aliases else _name_suffixes((full_name.lake_name, *full_name.name))
         only = {_assigned(path, qualifiers, source) for path in request.assigned}
     evolution = evolution_of(source, only)
-    discarded = OneCommit(table._catalog, table._cache).table(table._begin())
-    discarded._run(evolution)
-    schema = discarded._begin().metadata.current_schema
+    schema = evolution.applied_to(table.state).metadata.current_schema
     name = replace(context.table(request), evolution=evolution)
     return _encoded(_Loaded(name, _columns_with_defaults(schema, context.spark), table), context, evolves=True)
 

@@ -28,8 +28,7 @@ from frazil.sql import statements as s
 from frazil.sql.quote_names import quote
 from frazil.table.sql_session import FullName
 from frazil.table.table import Table, hold
-from frazil.table.verbs import TableVerbs
-from frazil.table.write_overrides import with_overrides
+from frazil.table.writable import Writable, with_overrides
 
 
 def _append(request: r.Append, context: Context) -> Reply:
@@ -51,7 +50,7 @@ def _overwrite_partitions(request: r.OverwritePartitions, context: Context) -> R
     return _write(request, context, lambda table, frame, arguments: table.overwrite_partitions(frame, **arguments))
 
 
-_Verb = Callable[[TableVerbs, Any, dict[str, Any]], Snapshot | None]
+_Verb = Callable[[Writable, Any, dict[str, Any]], Snapshot | None]
 
 
 def _write(request: r.Write, context: Context, verb: _Verb, if_dynamic: _Verb | None = None) -> Reply:
@@ -71,7 +70,7 @@ def _write(request: r.Write, context: Context, verb: _Verb, if_dynamic: _Verb | 
     return r.encode(row_counts.inserted(snapshot))
 
 
-def _target(request: r.Change, context: Context) -> tuple[TableVerbs, dict[str, Any]]:
+def _target(request: r.Change, context: Context) -> tuple[Writable, dict[str, Any]]:
     """Return the table of a change with its overrides, and the arguments of the verb."""
     table, options = _table_and_options(request, context)
     return with_overrides(table, options.overrides), options.arguments
@@ -125,7 +124,7 @@ def _update(request: r.Update, context: Context) -> Reply:
 def _merge(request: r.Merge, context: Context) -> Reply:
     table, options = _table_and_options(request, context)
 
-    def run(target: TableVerbs) -> Snapshot | None:
+    def run(target: Writable) -> Snapshot | None:
         on = context.expression(request.on)
         merge = with_overrides(target, options.overrides).merge(context.frame(1), on=on, **options.arguments)
         for clause in request.clauses:

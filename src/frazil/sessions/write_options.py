@@ -20,7 +20,7 @@ from frazil.spec.types import NestedField
 from frazil.sql.sql_literals import shown_literal
 from frazil.table.sql_session import FullName
 from frazil.table.table import Table
-from frazil.table.write_overrides import WriteOverrides
+from frazil.verbs.write_overrides import WriteOverrides
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -33,35 +33,8 @@ from pyspark.sql import Column, SparkSession
 from frazil.errors import SchemaMismatchError, UnsupportedError
 from frazil.spark.own_columns import F
 from frazil.spark.session import setting
+from frazil.spec import types as ft
 from frazil.spec.schema import Schema
-from frazil.spec.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT,
-    LONG,
-    STRING,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    UNKNOWN,
-    VARIANT,
-    DecimalType,
-    FixedType,
-    GeographyType,
-    GeometryType,
-    ListType,
-    MapType,
-    NestedField,
-    StructType,
-    TimestampNsType,
-    TimestamptzNsType,
-    TimeType,
-    Type,
-    UuidType,
-)
 from frazil.sql.text_lengths import warn_of_lengths
 
 FIELD_ID = "parquet.field.id"
@@ -69,34 +42,34 @@ FIELD_ID = "parquet.field.id"
 
 _MICROS_PER_SECOND = 1_000_000
 _SAME = {
-    BOOLEAN: st.BooleanType(),
-    INT: st.IntegerType(),
-    LONG: st.LongType(),
-    FLOAT: st.FloatType(),
-    DOUBLE: st.DoubleType(),
-    DATE: st.DateType(),
-    TIMESTAMP: st.TimestampNTZType(),
-    TIMESTAMPTZ: st.TimestampType(),
-    STRING: st.StringType(),
-    BINARY: st.BinaryType(),
-    VARIANT: st.VariantType(),
-    UNKNOWN: st.NullType(),
+    ft.BOOLEAN: st.BooleanType(),
+    ft.INT: st.IntegerType(),
+    ft.LONG: st.LongType(),
+    ft.FLOAT: st.FloatType(),
+    ft.DOUBLE: st.DoubleType(),
+    ft.DATE: st.DateType(),
+    ft.TIMESTAMP: st.TimestampNTZType(),
+    ft.TIMESTAMPTZ: st.TimestampType(),
+    ft.STRING: st.StringType(),
+    ft.BINARY: st.BinaryType(),
+    ft.VARIANT: st.VariantType(),
+    ft.UNKNOWN: st.NullType(),
 }
-_FROM_SPARK: dict[type[st.DataType], Type] = {
-    st.BooleanType: BOOLEAN,
-    st.ByteType: INT,
-    st.ShortType: INT,
-    st.IntegerType: INT,
-    st.LongType: LONG,
-    st.FloatType: FLOAT,
-    st.DoubleType: DOUBLE,
-    st.DateType: DATE,
-    st.TimestampNTZType: TIMESTAMP,
-    st.TimestampType: TIMESTAMPTZ,
-    st.StringType: STRING,
-    st.BinaryType: BINARY,
-    st.VariantType: VARIANT,
-    st.NullType: UNKNOWN,
+_FROM_SPARK: dict[type[st.DataType], ft.Type] = {
+    st.BooleanType: ft.BOOLEAN,
+    st.ByteType: ft.INT,
+    st.ShortType: ft.INT,
+    st.IntegerType: ft.INT,
+    st.LongType: ft.LONG,
+    st.FloatType: ft.FLOAT,
+    st.DoubleType: ft.DOUBLE,
+    st.DateType: ft.DATE,
+    st.TimestampNTZType: ft.TIMESTAMP,
+    st.TimestampType: ft.TIMESTAMPTZ,
+    st.StringType: ft.STRING,
+    st.BinaryType: ft.BINARY,
+    st.VariantType: ft.VARIANT,
+    st.NullType: ft.UNKNOWN,
 }
 
 
@@ -110,17 +83,17 @@ def has_time_type(spark: SparkSession | None) -> bool:
     return spark.conf.get("spark.sql.timeType.enabled", "false") == "true"
 
 
-def stored_type(data_type: Type, *, with_ids: bool = True) -> st.DataType:
+def stored_type(data_type: ft.Type, *, with_ids: bool = True) -> st.DataType:
     """Return the stored form of a type, with or without the field ids of nested fields."""
-    if isinstance(data_type, TimestampNsType | TimestamptzNsType | TimeType):
+    if isinstance(data_type, ft.TimestampNsType | ft.TimestamptzNsType | ft.TimeType):
         return st.LongType()
-    if isinstance(data_type, UuidType | FixedType | GeometryType | GeographyType):
+    if isinstance(data_type, ft.UuidType | ft.FixedType | ft.GeometryType | ft.GeographyType):
         return st.BinaryType()
-    if isinstance(data_type, StructType):
+    if isinstance(data_type, ft.StructType):
         return st.StructType([stored_field(field, with_ids=with_ids) for field in data_type.fields])
-    if isinstance(data_type, ListType):
+    if isinstance(data_type, ft.ListType):
         return st.ArrayType(stored_type(data_type.element_type, with_ids=with_ids), not data_type.element_required)
-    if isinstance(data_type, MapType):
+    if isinstance(data_type, ft.MapType):
         key, value = (
             stored_type(field_type, with_ids=with_ids) for field_type in (data_type.key_type, data_type.value_type)
         )
@@ -128,7 +101,7 @@ def stored_type(data_type: Type, *, with_ids: bool = True) -> st.DataType:
     return _same_type(data_type)
 
 
-def stored_field(field: NestedField, *, with_ids: bool = True) -> st.StructField:
+def stored_field(field: ft.NestedField, *, with_ids: bool = True) -> st.StructField:
     """Return a field in its stored form, with its id in the metadata that Spark's Parquet reader and writer use."""
     metadata = {FIELD_ID: field.field_id} if with_ids else {}
     return st.StructField(field.name, stored_type(field.field_type, with_ids=with_ids), field.optional, metadata)
@@ -151,32 +124,32 @@ def without_metadata(spark_type: st.DataType) -> st.DataType:
     return spark_type
 
 
-def shown_type(data_type: Type, spark: SparkSession | None) -> st.DataType:
+def shown_type(data_type: ft.Type, spark: SparkSession | None) -> st.DataType:
     """Return the shown form of a type."""
-    if isinstance(data_type, TimestampNsType):
+    if isinstance(data_type, ft.TimestampNsType):
         return st.TimestampNTZType()
-    if isinstance(data_type, TimestamptzNsType):
+    if isinstance(data_type, ft.TimestamptzNsType):
         return st.TimestampType()
-    if isinstance(data_type, TimeType):
+    if isinstance(data_type, ft.TimeType):
         return st.TimeType(6) if has_time_type(spark) else st.StringType()
-    if isinstance(data_type, UuidType):
+    if isinstance(data_type, ft.UuidType):
         return st.StringType()
-    if isinstance(data_type, FixedType):
+    if isinstance(data_type, ft.FixedType):
         return st.BinaryType()
-    if isinstance(data_type, GeometryType | GeographyType):
+    if isinstance(data_type, ft.GeometryType | ft.GeographyType):
         return _spatial_type(data_type, spark)
-    if isinstance(data_type, StructType):
+    if isinstance(data_type, ft.StructType):
         return st.StructType([shown_field(field, spark) for field in data_type.fields])
-    if isinstance(data_type, ListType):
+    if isinstance(data_type, ft.ListType):
         return st.ArrayType(shown_type(data_type.element_type, spark), not data_type.element_required)
-    if isinstance(data_type, MapType):
+    if isinstance(data_type, ft.MapType):
         return st.MapType(
             shown_type(data_type.key_type, spark), shown_type(data_type.value_type, spark), not data_type.value_required
         )
     return _same_type(data_type)
 
 
-def shown_field(field: NestedField, spark: SparkSession | None) -> st.StructField:
+def shown_field(field: ft.NestedField, spark: SparkSession | None) -> st.StructField:
     """Return a field in its shown form, with its doc as the comment."""
     comment = {} if field.doc is None else {"comment": field.doc}
     return st.StructField(field.name, shown_type(field.field_type, spark), field.optional, comment)
@@ -187,81 +160,82 @@ def shown_schema(schema: Schema, spark: SparkSession | None) -> st.StructType:
     return st.StructType([shown_field(field, spark) for field in schema.fields])
 
 
-def _same_type(data_type: Type) -> st.DataType:
-    if isinstance(data_type, DecimalType):
+def _same_type(data_type: ft.Type) -> st.DataType:
+    if isinstance(data_type, ft.DecimalType):
         return st.DecimalType(data_type.precision, data_type.scale)
     return _SAME[data_type]
 
 
-def is_shown_as_stored(data_type: Type) -> bool:
+def is_shown_as_stored(data_type: ft.Type) -> bool:
     """Return whether the stored and shown forms of a type are the same."""
-    if isinstance(data_type, StructType):
+    if isinstance(data_type, ft.StructType):
         return all(is_shown_as_stored(field.field_type) for field in data_type.fields)
-    if isinstance(data_type, ListType):
+    if isinstance(data_type, ft.ListType):
         return is_shown_as_stored(data_type.element_type)
-    if isinstance(data_type, MapType):
+    if isinstance(data_type, ft.MapType):
         return is_shown_as_stored(data_type.key_type) and is_shown_as_stored(data_type.value_type)
     return not isinstance(
-        data_type, TimestampNsType | TimestamptzNsType | TimeType | UuidType | GeometryType | GeographyType
+        data_type,
+        ft.TimestampNsType | ft.TimestamptzNsType | ft.TimeType | ft.UuidType | ft.GeometryType | ft.GeographyType,
     )
 
 
-def show_column(column: Column, data_type: Type, spark: SparkSession) -> Column:
+def show_column(column: Column, data_type: ft.Type, spark: SparkSession) -> Column:
     """Convert a column from the stored to the shown form."""
     if is_shown_as_stored(data_type):
         return column
-    if isinstance(data_type, TimestampNsType | TimestamptzNsType):
+    if isinstance(data_type, ft.TimestampNsType | ft.TimestamptzNsType):
         micros = _divide_down(column, 1000)
-        if isinstance(data_type, TimestamptzNsType):
+        if isinstance(data_type, ft.TimestamptzNsType):
             return F.timestamp_micros(micros)
         return F.timestamp_add("MICROSECOND", micros, F.expr("timestamp_ntz'1970-01-01'"))
-    if isinstance(data_type, TimeType):
+    if isinstance(data_type, ft.TimeType):
         text = _time_text(column)
         return text.cast("time(6)") if has_time_type(spark) else text
-    if isinstance(data_type, UuidType):
+    if isinstance(data_type, ft.UuidType):
         digits = F.lower(F.hex(column))
         cuts = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
         return F.when(
             column.isNotNull(), F.concat_ws("-", *(F.substring(digits, index, length) for index, length in cuts))
         )
-    if isinstance(data_type, GeometryType | GeographyType):
+    if isinstance(data_type, ft.GeometryType | ft.GeographyType):
         srid = _spatial_type(data_type, spark).srid
-        if isinstance(data_type, GeographyType):
+        if isinstance(data_type, ft.GeographyType):
             return F.call_function("st_geogfromwkb", column)
         # Spark 4.1 has no single function for both.
         return F.call_function("st_setsrid", F.call_function("st_geomfromwkb", column), F.lit(srid))
     return _convert_parts(column, data_type, lambda element, of: show_column(element, of, spark))
 
 
-def store_column(column: Column, data_type: Type) -> Column:
+def store_column(column: Column, data_type: ft.Type) -> Column:
     """Convert a column from the shown form, or a form that Spark casts to it, to the stored form.
 
     Invalid values raise while Spark runs: text that is not a uuid or a time, a timestamp out of range for nanoseconds.
     """
     if is_shown_as_stored(data_type):
         return column
-    if isinstance(data_type, TimestamptzNsType):
+    if isinstance(data_type, ft.TimestamptzNsType):
         return F.unix_micros(column) * F.lit(1000)
-    if isinstance(data_type, TimestampNsType):
+    if isinstance(data_type, ft.TimestampNsType):
         return F.timestamp_diff("MICROSECOND", F.expr("timestamp_ntz'1970-01-01'"), column) * F.lit(1000)
-    if isinstance(data_type, TimeType):
+    if isinstance(data_type, ft.TimeType):
         return _time_micros(column.cast("string"))
-    if isinstance(data_type, UuidType):
+    if isinstance(data_type, ft.UuidType):
         is_uuid = column.rlike("(?i)^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
         return F.when(column.isNotNull(), F.unhex(F.replace(_checked(column, is_uuid, "uuid"), F.lit("-"))))
-    if isinstance(data_type, GeometryType | GeographyType):
+    if isinstance(data_type, ft.GeometryType | ft.GeographyType):
         return F.call_function("st_asbinary", column)
     return _convert_parts(column, data_type, store_column)
 
 
-def _convert_parts(column: Column, data_type: Type, convert: Callable[[Column, Type], Column]) -> Column:
-    if isinstance(data_type, StructType):
+def _convert_parts(column: Column, data_type: ft.Type, convert: Callable[[Column, ft.Type], Column]) -> Column:
+    if isinstance(data_type, ft.StructType):
         parts = [convert(column[field.name], field.field_type).alias(field.name) for field in data_type.fields]
         return F.when(column.isNotNull(), F.struct(*parts))
-    if isinstance(data_type, ListType):
+    if isinstance(data_type, ft.ListType):
         element = data_type.element_type
         return F.transform(column, lambda item: convert(item, element))
-    if isinstance(data_type, MapType):
+    if isinstance(data_type, ft.MapType):
         key_type, value_type = data_type.key_type, data_type.value_type
         pairs = F.transform(
             F.map_entries(column),
@@ -306,9 +280,9 @@ def _checked(column: Column, is_valid: Column, what: str) -> Column:
 
 
 def _spatial_type(
-    data_type: GeometryType | GeographyType, spark: SparkSession | None
+    data_type: ft.GeometryType | ft.GeographyType, spark: SparkSession | None
 ) -> st.GeometryType | st.GeographyType:
-    spatial_type = getattr(st, "GeographyType" if isinstance(data_type, GeographyType) else "GeometryType", None)
+    spatial_type = getattr(st, "GeographyType" if isinstance(data_type, ft.GeographyType) else "GeometryType", None)
     if spatial_type is None:
         raise UnsupportedError(
             f"Cannot read values of type {data_type}: this Spark has no such type",
@@ -319,7 +293,7 @@ def _spatial_type(
             f"Cannot read values of type {data_type}: Spark's geospatial types are disabled in the session",
             hint=f"Set {_GEOSPATIAL} to true, leave the column out, or read with scan.to_arrow().",
         )
-    srid = 4326 if isinstance(data_type, GeographyType) else _srid(data_type.crs)
+    srid = 4326 if isinstance(data_type, ft.GeographyType) else _srid(data_type.crs)
     return spatial_type(srid)  # type: ignore[no-any-return]
 
 
@@ -345,29 +319,31 @@ def from_spark_schema(struct: st.StructType) -> Schema:
     return Schema(tuple(_from_spark_field(field, field.name, ids) for field in struct.fields))
 
 
-def from_spark_type(spark_type: st.DataType, name: str, ids: Iterator[int]) -> Type:
+def from_spark_type(spark_type: st.DataType, name: str, ids: Iterator[int]) -> ft.Type:
     """Return the format's type for a Spark type; `name` is the column's name in errors."""
     if isinstance(spark_type, st.DecimalType):
-        return DecimalType(spark_type.precision, spark_type.scale)
+        return ft.DecimalType(spark_type.precision, spark_type.scale)
     if isinstance(spark_type, st.StructType):
-        return StructType(tuple(_from_spark_field(field, f"{name}.{field.name}", ids) for field in spark_type.fields))
+        return ft.StructType(
+            tuple(_from_spark_field(field, f"{name}.{field.name}", ids) for field in spark_type.fields)
+        )
     if isinstance(spark_type, st.ArrayType):
         element_id = next(ids)
-        return ListType(
+        return ft.ListType(
             element_id, from_spark_type(spark_type.elementType, f"{name}.element", ids), not spark_type.containsNull
         )
     if isinstance(spark_type, st.MapType):
         key_id, value_id = next(ids), next(ids)
         key = from_spark_type(spark_type.keyType, f"{name}.key", ids)
         value = from_spark_type(spark_type.valueType, f"{name}.value", ids)
-        return MapType(key_id, key, value_id, value, not spark_type.valueContainsNull)
+        return ft.MapType(key_id, key, value_id, value, not spark_type.valueContainsNull)
     if type(spark_type).__name__ == "TimeType":
-        return TIME
+        return ft.TIME
     if type(spark_type).__name__ in ("GeometryType", "GeographyType"):
         return _from_spatial(spark_type)
     if isinstance(spark_type, st.CharType | st.VarcharType):
         warn_of_lengths()
-        return STRING
+        return ft.STRING
     data_type = _FROM_SPARK.get(type(spark_type))
     if data_type is None:
         raise SchemaMismatchError(
@@ -377,17 +353,17 @@ def from_spark_type(spark_type: st.DataType, name: str, ids: Iterator[int]) -> T
     return data_type
 
 
-def _from_spatial(spark_type: st.DataType) -> Type:
+def _from_spatial(spark_type: st.DataType) -> ft.Type:
     srid = getattr(spark_type, "srid", None)
     if type(spark_type).__name__ == "GeographyType":
-        return GeographyType()
-    return GeometryType() if srid in (None, -1, 4326) else GeometryType(f"srid:{srid}")
+        return ft.GeographyType()
+    return ft.GeometryType() if srid in (None, -1, 4326) else ft.GeometryType(f"srid:{srid}")
 
 
-def _from_spark_field(struct_field: st.StructField, name: str, ids: Iterator[int]) -> NestedField:
+def _from_spark_field(struct_field: st.StructField, name: str, ids: Iterator[int]) -> ft.NestedField:
     field_id = next(ids)
     comment = struct_field.metadata.get("comment")
-    return NestedField(
+    return ft.NestedField(
         field_id,
         struct_field.name,
         from_spark_type(struct_field.dataType, name, ids),

@@ -11,47 +11,37 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 from frazil.errors import InvalidRequestError, SchemaMismatchError
+from frazil.spec import types as ft
 from frazil.spec.schema import Schema, walk_fields
-from frazil.spec.types import (
-    GeographyType,
-    GeometryType,
-    ListType,
-    MapType,
-    NestedField,
-    StructType,
-    Type,
-    UnknownType,
-    VariantType,
-)
 
 DEFAULTS_MIN_FORMAT_VERSION = 3
 """The first format version that allows non-null defaults."""
 
-NULL_DEFAULT_TYPES: tuple[type[Type], ...] = (UnknownType, VariantType, GeometryType, GeographyType)
+NULL_DEFAULT_TYPES: tuple[type[ft.Type], ...] = (ft.UnknownType, ft.VariantType, ft.GeometryType, ft.GeographyType)
 """Types whose fields must default to null."""
 
 DefaultKind: TypeAlias = Literal["initial", "write"]
 
 
-def default_problem(value: Any, data_type: Type) -> str | None:
+def default_problem(value: Any, data_type: ft.Type) -> str | None:
     """Return why a value cannot be the default of a field of a type, or None if it can."""
     if value is None:
         return None
     if isinstance(data_type, NULL_DEFAULT_TYPES):
         return f"fields of type {data_type} must default to null"
-    if isinstance(data_type, StructType):
+    if isinstance(data_type, ft.StructType):
         if not isinstance(value, Mapping):
             return "the default of a struct is null or {}"
         if len(value) > 0:
             return "the default of a struct is null or {}; values belong in the defaults of its fields"
-    if isinstance(data_type, ListType) and not isinstance(value, list | tuple):
+    if isinstance(data_type, ft.ListType) and not isinstance(value, list | tuple):
         return "the default of a list is a list"
-    if isinstance(data_type, MapType) and not isinstance(value, Mapping):
+    if isinstance(data_type, ft.MapType) and not isinstance(value, Mapping):
         return "the default of a map is a map"
     return None
 
 
-def effective_default(field: NestedField, default_kind: DefaultKind) -> Any:
+def effective_default(field: ft.NestedField, default_kind: DefaultKind) -> Any:
     """Return the value of a missing field: its default, with a struct's fields filled in from theirs.
 
     A required field without a write default is refused.
@@ -63,12 +53,12 @@ def effective_default(field: NestedField, default_kind: DefaultKind) -> Any:
                 f"Cannot write {field.name!r}: the field is required, it has no write-default, and no value was given"
             )
         return None
-    if isinstance(field.field_type, StructType):
+    if isinstance(field.field_type, ft.StructType):
         return fill_defaults({}, field.field_type, default_kind)
     return default
 
 
-def fill_defaults(value: Mapping[str, Any], struct: StructType, default_kind: DefaultKind) -> dict[str, Any]:
+def fill_defaults(value: Mapping[str, Any], struct: ft.StructType, default_kind: DefaultKind) -> dict[str, Any]:
     """Return a struct's value with its missing fields set to their defaults, at every level.
 
     A field that is present and null stays null: only missing fields are filled.
@@ -79,7 +69,7 @@ def fill_defaults(value: Mapping[str, Any], struct: StructType, default_kind: De
             filled[field.name] = effective_default(field, default_kind)
             continue
         inner_value = value[field.name]
-        if isinstance(field.field_type, StructType) and isinstance(inner_value, Mapping):
+        if isinstance(field.field_type, ft.StructType) and isinstance(inner_value, Mapping):
             inner_value = fill_defaults(inner_value, field.field_type, default_kind)
         filled[field.name] = inner_value
     return filled

@@ -18,26 +18,8 @@ from typing import Any
 import mmh3
 
 from frazil.errors import InvalidRequestError, SchemaMismatchError
+from frazil.spec import types as ft
 from frazil.spec.decimals import fits_precision, unscaled_value
-from frazil.spec.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IntType,
-    LongType,
-    StringType,
-    TimestampNsType,
-    TimestampType,
-    TimestamptzNsType,
-    TimestamptzType,
-    TimeType,
-    Type,
-    UuidType,
-)
 from frazil.spec.values import show_value
 
 NANOS_PER_MICRO = 1000
@@ -54,11 +36,11 @@ def hash_long(value: int) -> int:
     return mmh3.mmh3_32_sintdigest(struct.pack("<q", value), 0)
 
 
-def hash_value(value: Any, value_type: Type) -> int | None:
+def hash_value(value: Any, value_type: ft.Type) -> int | None:
     """Return the hash of a value of a type, None for null."""
     if value is None:
         return None
-    if isinstance(value_type, DecimalType):
+    if isinstance(value_type, ft.DecimalType):
         return hash_bytes(minimal_big_endian(unscaled_decimal(value, value_type)))
     hash_of = _HASHES.get(type(value_type))
     if hash_of is None:
@@ -69,7 +51,7 @@ def hash_value(value: Any, value_type: Type) -> int | None:
         raise SchemaMismatchError(f"Cannot hash a {type(value).__name__}: it is not a {value_type} value") from problem
 
 
-def unscaled_decimal(value: Decimal, value_type: DecimalType) -> int:
+def unscaled_decimal(value: Decimal, value_type: ft.DecimalType) -> int:
     """Return a decimal as its unscaled integer at the type's scale."""
     unscaled = unscaled_value(value, value_type.scale) if isinstance(value, Decimal) else None
     if unscaled is None or not fits_precision(unscaled, value_type.precision):
@@ -95,20 +77,20 @@ def _hash_nanos(value: int) -> int:
     return hash_long(value // NANOS_PER_MICRO)
 
 
-_HASHES: dict[type[Type], Callable[[Any], int]] = {
-    BooleanType: lambda value: hash_long(1 if value else 0),
-    IntType: hash_long,
-    LongType: hash_long,
-    FloatType: _hash_double,
-    DoubleType: _hash_double,
-    DateType: hash_long,
-    TimeType: hash_long,
-    TimestampType: hash_long,
-    TimestamptzType: hash_long,
-    TimestampNsType: _hash_nanos,
-    TimestamptzNsType: _hash_nanos,
-    StringType: lambda value: hash_bytes(value.encode("utf-8")),
-    UuidType: lambda value: hash_bytes(value.bytes),
-    FixedType: hash_bytes,
-    BinaryType: hash_bytes,
+_HASHES: dict[type[ft.Type], Callable[[Any], int]] = {
+    ft.BooleanType: lambda value: hash_long(1 if value else 0),
+    ft.IntType: hash_long,
+    ft.LongType: hash_long,
+    ft.FloatType: _hash_double,
+    ft.DoubleType: _hash_double,
+    ft.DateType: hash_long,
+    ft.TimeType: hash_long,
+    ft.TimestampType: hash_long,
+    ft.TimestamptzType: hash_long,
+    ft.TimestampNsType: _hash_nanos,
+    ft.TimestamptzNsType: _hash_nanos,
+    ft.StringType: lambda value: hash_bytes(value.encode("utf-8")),
+    ft.UuidType: lambda value: hash_bytes(value.bytes),
+    ft.FixedType: hash_bytes,
+    ft.BinaryType: hash_bytes,
 }

@@ -23,32 +23,10 @@ from itertools import count
 from typing import Any
 
 from frazil.errors import InvalidRequestError, SchemaMismatchError
+from frazil.spec import types as ft
 from frazil.spec.defaults import NULL_DEFAULT_TYPES
 from frazil.spec.fresh_ids import reassign_ids
 from frazil.spec.schema import MAX_NESTING_DEPTH, Schema, walk_fields
-from frazil.spec.types import (
-    BOOLEAN,
-    DEFAULT_EDGE_ALGORITHM,
-    INT,
-    LONG,
-    MAX_FIELD_ID,
-    SIMPLE_TYPES,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    UNKNOWN,
-    DecimalType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    ListType,
-    MapType,
-    NestedField,
-    NestedType,
-    StructType,
-    Type,
-    UnknownType,
-)
 from frazil.spec.values import to_internal
 from frazil.text.literals import read_hex
 from frazil.text.token_cursor import TokenCursor
@@ -56,19 +34,19 @@ from frazil.text.tokens import END, NUMBER, QUOTED, STRING, WORD, Token, cut_tok
 
 MAX_TEXT_CHARS = 4_000_000
 
-TYPE_NAMES: dict[str, Type] = {
-    **SIMPLE_TYPES,
-    "bool": BOOLEAN,
-    "integer": INT,
-    "smallint": INT,
-    "short": INT,
-    "tinyint": INT,
-    "byte": INT,
-    "bigint": LONG,
-    "real": FloatType(),
-    "timestamp_ntz": TIMESTAMP,
-    "timestamp_ltz": TIMESTAMPTZ,
-    "void": UNKNOWN,
+TYPE_NAMES: dict[str, ft.Type] = {
+    **ft.SIMPLE_TYPES,
+    "bool": ft.BOOLEAN,
+    "integer": ft.INT,
+    "smallint": ft.INT,
+    "short": ft.INT,
+    "tinyint": ft.INT,
+    "byte": ft.INT,
+    "bigint": ft.LONG,
+    "real": ft.FloatType(),
+    "timestamp_ntz": ft.TIMESTAMP,
+    "timestamp_ltz": ft.TIMESTAMPTZ,
+    "void": ft.UNKNOWN,
 }
 """Types without parameters, by the names that the text may use."""
 
@@ -91,7 +69,7 @@ _FIELD_ID = re.compile(r"(\d{1,10})\s*:([^:]*):", re.ASCII)
 _CONSTANTS = {"null": None, "true": True, "false": False}
 
 
-def parse_type(text: str) -> Type:
+def parse_type(text: str) -> ft.Type:
     """Parse a type."""
     parser = _Parser(text, "type")
     data_type = parser.type_at(depth=0)
@@ -106,14 +84,14 @@ def parse_schema(text: str) -> Schema:
     while parser.take_mark(","):
         fields.append(parser.field(depth=1))
     parser.expect_end()
-    numbered = _number_type(StructType(tuple(fields)))
-    assert isinstance(numbered, StructType)
+    numbered = _number_type(ft.StructType(tuple(fields)))
+    assert isinstance(numbered, ft.StructType)
     return Schema(numbered.fields)
 
 
-def _number_type(data_type: Type) -> Type:
+def _number_type(data_type: ft.Type) -> ft.Type:
     """Return a type with ids in place of the negative placeholders."""
-    if not isinstance(data_type, NestedType):
+    if not isinstance(data_type, ft.NestedType):
         return data_type
     explicit_ids = [field.field_id for field, _, _ in walk_fields(data_type) if field.field_id >= 0]
     fresh = count(max(explicit_ids, default=0) + 1)
@@ -140,7 +118,7 @@ class _Parser(TokenCursor):
 
     # --- the grammar
 
-    def field(self, depth: int) -> NestedField:
+    def field(self, depth: int) -> ft.NestedField:
         match = _FIELD_ID.match(self.text, self.peek().start)
         if match is not None:
             self._has_ids = True
@@ -156,9 +134,9 @@ class _Parser(TokenCursor):
             self.fail(f"{name!r} is declared required or optional twice")
         required = prefix if required is None else required
         self._check_unknown(data_type, start, required=required is True)
-        return NestedField(field_id, name, data_type, required is True, doc, None, write_default)
+        return ft.NestedField(field_id, name, data_type, required is True, doc, None, write_default)
 
-    def type_at(self, depth: int) -> Type:
+    def type_at(self, depth: int) -> ft.Type:
         start = self.peek()
         if start.kind != WORD:
             self.fail("expected a type")
@@ -181,18 +159,18 @@ class _Parser(TokenCursor):
             self.fail(f"the type {word} has no parameters")
         return self.fail(f"there is no type {word!r}", start, _advice(word))
 
-    def _nested(self, word: str, depth: int) -> Type:
+    def _nested(self, word: str, depth: int) -> ft.Type:
         if word == "struct" and self.take_mark("<>"):
-            return StructType(())
+            return ft.StructType(())
         self.expect_mark("<")
         if word == "struct":
-            fields: list[NestedField] = []
+            fields: list[ft.NestedField] = []
             if not self.at_closing():
                 fields.append(self.field(depth))
                 while self.take_mark(","):
                     fields.append(self.field(depth))
             self.expect_closing()
-            return StructType(tuple(fields))
+            return ft.StructType(tuple(fields))
         if word == "map":
             start = self.peek()
             key_id, value_id = self._no_id(), self._no_id()
@@ -203,13 +181,13 @@ class _Parser(TokenCursor):
             self.expect_mark(",")
             value, required = self._part(depth)
             self.expect_closing()
-            return MapType(key_id, key, value_id, value, required)
+            return ft.MapType(key_id, key, value_id, value, required)
         element_id = self._no_id()
         element, required = self._part(depth)
         self.expect_closing()
-        return ListType(element_id, element, required)
+        return ft.ListType(element_id, element, required)
 
-    def _part(self, depth: int) -> tuple[Type, bool]:
+    def _part(self, depth: int) -> tuple[ft.Type, bool]:
         """Parse the element of a list or the value of a map."""
         prefix = self._requirement()
         start = self.peek()
@@ -219,7 +197,7 @@ class _Parser(TokenCursor):
         self._check_unknown(data_type, start, required=required)
         return data_type, required
 
-    def _options(self, data_type: Type) -> tuple[bool | None, Any, str | None]:
+    def _options(self, data_type: ft.Type) -> tuple[bool | None, Any, str | None]:
         required: bool | None = None
         default: Any = None
         doc: str | None = None
@@ -257,13 +235,13 @@ class _Parser(TokenCursor):
             return True
         return False if self.take_words("null") else None
 
-    def _check_unknown(self, data_type: Type, start: Token, *, required: bool) -> None:
-        if required and isinstance(data_type, UnknownType):
+    def _check_unknown(self, data_type: ft.Type, start: Token, *, required: bool) -> None:
+        if required and isinstance(data_type, ft.UnknownType):
             self.fail("values of type unknown are always null, so the field cannot be required", start)
 
     # --- types with parameters
 
-    def _decimal(self, start: Token) -> Type:
+    def _decimal(self, start: Token) -> ft.Type:
         if not self.take_mark("("):
             self.fail("a decimal needs its precision and scale", start, "Write decimal(9, 2).")
         precision = self._whole_number()
@@ -271,9 +249,9 @@ class _Parser(TokenCursor):
         self.expect_mark(")")
         if scale > precision:
             self.fail("the scale must be from 0 to the precision", start)
-        return self._build(lambda: DecimalType(precision, scale), start)
+        return self._build(lambda: ft.DecimalType(precision, scale), start)
 
-    def _fixed(self, start: Token) -> Type:
+    def _fixed(self, start: Token) -> ft.Type:
         closing = ")" if self.take_mark("(") else "]" if self.take_mark("[") else None
         if closing is None:
             self.fail("fixed needs its length", start, "Write fixed(16).")
@@ -281,26 +259,26 @@ class _Parser(TokenCursor):
         self.expect_mark(closing)
         if length > 2**31 - 1:
             self.fail("the length does not fit 32 bits", start)
-        return FixedType(length)
+        return ft.FixedType(length)
 
-    def _geospatial(self, word: str, start: Token) -> Type:
+    def _geospatial(self, word: str, start: Token) -> ft.Type:
         if not self._has_parameters():
-            return GeometryType() if word == "geometry" else GeographyType()
+            return ft.GeometryType() if word == "geometry" else ft.GeographyType()
         parameters = [piece.strip() for piece in self._parenthesized().split(",")]
         if word == "geometry":
             if len(parameters) > 1:
                 self.fail("geometry has one parameter, the CRS", start)
-            return self._build(lambda: GeometryType(parameters[0]), start)
+            return self._build(lambda: ft.GeometryType(parameters[0]), start)
         if len(parameters) > 2:
             self.fail("geography has two parameters, the CRS and the edge algorithm", start)
-        algorithm: Any = parameters[1].lower() if len(parameters) == 2 else DEFAULT_EDGE_ALGORITHM
-        return self._build(lambda: GeographyType(parameters[0], algorithm), start)
+        algorithm: Any = parameters[1].lower() if len(parameters) == 2 else ft.DEFAULT_EDGE_ALGORITHM
+        return self._build(lambda: ft.GeographyType(parameters[0], algorithm), start)
 
     def _has_parameters(self) -> bool:
         """Return whether a parenthesis opens parameters; in text with ids, one after a space opens a doc."""
         return self.at_mark("(") and not (self._has_ids and self.text[self.peek().start - 1].isspace())
 
-    def _build(self, create: Callable[[], Type], start: Token) -> Type:
+    def _build(self, create: Callable[[], ft.Type], start: Token) -> ft.Type:
         try:
             return create()
         except InvalidRequestError as error:
@@ -319,8 +297,8 @@ class _Parser(TokenCursor):
 
     def _numbered_name(self, match: re.Match[str]) -> tuple[int, str]:
         field_id, name = int(match[1]), match[2].strip()
-        if field_id > MAX_FIELD_ID:
-            self.fail(f"ids above {MAX_FIELD_ID} are for metadata columns")
+        if field_id > ft.MAX_FIELD_ID:
+            self.fail(f"ids above {ft.MAX_FIELD_ID} are for metadata columns")
         if name[:1] in ("`", '"'):
             self._read_from(match.start(2))
             name = self.name()
@@ -331,7 +309,7 @@ class _Parser(TokenCursor):
             self._read_from(match.end())
         return field_id, name
 
-    def _default(self, data_type: Type) -> Any:
+    def _default(self, data_type: ft.Type) -> Any:
         start = self.peek()
         literal = self._literal()
         if literal is not None and isinstance(data_type, NULL_DEFAULT_TYPES):

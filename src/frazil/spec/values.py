@@ -20,40 +20,15 @@ from typing import Any
 
 from frazil.errors import InvalidRequestError, SchemaMismatchError, UnsupportedError
 from frazil.spec import iso8601
+from frazil.spec import types as ft
 from frazil.spec.decimals import decimal_of, fits_precision, unscaled_value
 from frazil.spec.frozen_map import FrozenMap
-from frazil.spec.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IntType,
-    ListType,
-    LongType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampNsType,
-    TimestampType,
-    TimestamptzNsType,
-    TimestamptzType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-    VariantType,
-)
 
 _EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _EPOCH = _EPOCH_UTC.replace(tzinfo=None)
 _FLOAT32 = struct.Struct("<f")
 _MAX_DECIMAL_CHARS = 128
-_TIMESTAMP_TYPES = (TimestampType, TimestamptzType, TimestampNsType, TimestamptzNsType)
+_TIMESTAMP_TYPES = (ft.TimestampType, ft.TimestamptzType, ft.TimestampNsType, ft.TimestamptzNsType)
 
 
 class _Refused(Exception):
@@ -69,7 +44,7 @@ class _Refused(Exception):
 # --- from Python
 
 
-def to_internal(value: Any, data_type: Type) -> Any:
+def to_internal(value: Any, data_type: ft.Type) -> Any:
     """Convert a Python value to the internal form of a type; None stays None.
 
     In addition to the internal form (an int counts the type's units), it accepts date, time and datetime, ISO text
@@ -94,7 +69,7 @@ def show_value(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _convert(value: Any, data_type: Type) -> Any:
+def _convert(value: Any, data_type: ft.Type) -> Any:
     if value is None:
         return None
     if hasattr(value, "dtype") and hasattr(value, "item"):  # a numpy scalar
@@ -105,16 +80,16 @@ def _convert(value: Any, data_type: Type) -> Any:
     return converter(value, data_type)
 
 
-def _to_boolean(value: Any, data_type: Type) -> bool:
+def _to_boolean(value: Any, data_type: ft.Type) -> bool:
     if not isinstance(value, bool):
         raise _Refused(f"expected True or False, not {_type_of(value)}")
     return value
 
 
-def _to_integer(value: Any, data_type: Type) -> int:
+def _to_integer(value: Any, data_type: ft.Type) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise _Refused(f"expected an int, not {_type_of(value)}")
-    return _in_range(int(value), 32 if isinstance(data_type, IntType) else 64)
+    return _in_range(int(value), 32 if isinstance(data_type, ft.IntType) else 64)
 
 
 def _in_range(value: int, bits: int) -> int:
@@ -123,12 +98,12 @@ def _in_range(value: int, bits: int) -> int:
     return value
 
 
-def _to_floating(value: Any, data_type: Type) -> float:
+def _to_floating(value: Any, data_type: ft.Type) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise _Refused(f"expected a number, not {_type_of(value)}")
     try:
         number = float(value)
-        rounded: float = _FLOAT32.unpack(_FLOAT32.pack(number))[0] if isinstance(data_type, FloatType) else number
+        rounded: float = _FLOAT32.unpack(_FLOAT32.pack(number))[0] if isinstance(data_type, ft.FloatType) else number
     except OverflowError:
         raise _Refused("it is out of range") from None
     if isinstance(value, int) and rounded != value:
@@ -138,7 +113,7 @@ def _to_floating(value: Any, data_type: Type) -> float:
     return rounded
 
 
-def _to_decimal(value: Any, data_type: DecimalType) -> Decimal:
+def _to_decimal(value: Any, data_type: ft.DecimalType) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
         raise _Refused(f"expected a decimal, not {_type_of(value)}")
     if isinstance(value, int) and not fits_precision(value, data_type.precision):
@@ -165,7 +140,7 @@ def _to_decimal(value: Any, data_type: DecimalType) -> Decimal:
     return decimal_of(unscaled, data_type.scale)
 
 
-def _to_date(value: Any, data_type: Type) -> int:
+def _to_date(value: Any, data_type: ft.Type) -> int:
     if isinstance(value, str):
         days = iso8601.parse_date(value)
         if days is None:
@@ -178,7 +153,7 @@ def _to_date(value: Any, data_type: Type) -> int:
     return _internal_int(value, 32, "a date")
 
 
-def _to_time(value: Any, data_type: Type) -> int:
+def _to_time(value: Any, data_type: ft.Type) -> int:
     if isinstance(value, str):
         nanos = iso8601.parse_time(value)
         if nanos is None:
@@ -194,9 +169,9 @@ def _to_time(value: Any, data_type: Type) -> int:
     return micros
 
 
-def _to_timestamp(value: Any, data_type: Type) -> int:
-    has_zone = isinstance(data_type, TimestamptzType | TimestamptzNsType)
-    is_nanos = isinstance(data_type, TimestampNsType | TimestamptzNsType)
+def _to_timestamp(value: Any, data_type: ft.Type) -> int:
+    has_zone = isinstance(data_type, ft.TimestamptzType | ft.TimestamptzNsType)
+    is_nanos = isinstance(data_type, ft.TimestampNsType | ft.TimestamptzNsType)
     if isinstance(value, str):
         nanos = _parse_timestamp_text(value, has_zone=has_zone)
     elif isinstance(value, datetime.datetime):
@@ -252,7 +227,7 @@ def _internal_int(value: Any, bits: int, expected: str) -> int:
     return _in_range(int(value), bits)
 
 
-def _to_string(value: Any, data_type: Type) -> str:
+def _to_string(value: Any, data_type: ft.Type) -> str:
     if not isinstance(value, str):
         raise _Refused(f"expected text, not {_type_of(value)}")
     try:
@@ -262,7 +237,7 @@ def _to_string(value: Any, data_type: Type) -> str:
     return str(value)
 
 
-def _to_uuid(value: Any, data_type: Type) -> uuid.UUID:
+def _to_uuid(value: Any, data_type: ft.Type) -> uuid.UUID:
     if isinstance(value, uuid.UUID):
         return value
     if isinstance(value, bytes | bytearray | memoryview) and len(bytes(value)) == 16:
@@ -275,20 +250,20 @@ def _to_uuid(value: Any, data_type: Type) -> uuid.UUID:
     raise _Refused("expected a uuid such as 'f79c3e09-677c-4bbd-a479-3f349cb785e7'")
 
 
-def _to_bytes(value: Any, data_type: Type) -> bytes:
+def _to_bytes(value: Any, data_type: ft.Type) -> bytes:
     if not isinstance(value, bytes | bytearray | memoryview):
         raise _Refused(f"expected bytes, not {_type_of(value)}")
     data = bytes(value)
-    if isinstance(data_type, FixedType) and len(data) != data_type.length:
+    if isinstance(data_type, ft.FixedType) and len(data) != data_type.length:
         raise _Refused(f"it has {len(data)} bytes")
     return data
 
 
-def _to_unknown(value: Any, data_type: Type) -> None:
+def _to_unknown(value: Any, data_type: ft.Type) -> None:
     raise _Refused("values of type unknown are always null")
 
 
-def _to_struct(value: Any, data_type: StructType) -> dict[str, Any]:
+def _to_struct(value: Any, data_type: ft.StructType) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise _Refused(f"expected a dict by field name, not {_type_of(value)}")
     fields = {field.name: field for field in data_type.fields}
@@ -301,7 +276,7 @@ def _to_struct(value: Any, data_type: StructType) -> dict[str, Any]:
     return converted
 
 
-def _to_list(value: Any, data_type: ListType) -> list[Any]:
+def _to_list(value: Any, data_type: ft.ListType) -> list[Any]:
     if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__iter__"):
         raise _Refused(f"expected a list, not {_type_of(value)}")
     return [
@@ -309,7 +284,7 @@ def _to_list(value: Any, data_type: ListType) -> list[Any]:
     ]
 
 
-def _to_map(value: Any, data_type: MapType) -> dict[Any, Any]:
+def _to_map(value: Any, data_type: ft.MapType) -> dict[Any, Any]:
     if not isinstance(value, Mapping):
         raise _Refused(f"expected a dict, not {_type_of(value)}")
     converted: dict[Any, Any] = {}
@@ -321,7 +296,7 @@ def _to_map(value: Any, data_type: MapType) -> dict[Any, Any]:
     return converted
 
 
-def _convert_part(value: Any, data_type: Type, name: str, *, required: bool) -> Any:
+def _convert_part(value: Any, data_type: ft.Type, name: str, *, required: bool) -> Any:
     try:
         if value is None and required:
             raise _Refused("a required value is missing")
@@ -344,36 +319,36 @@ def map_key(value: Any) -> Hashable:
     return value  # type: ignore[no-any-return]
 
 
-_CONVERTERS: dict[type[Type], Callable[[Any, Any], Any]] = {
-    BooleanType: _to_boolean,
-    IntType: _to_integer,
-    LongType: _to_integer,
-    FloatType: _to_floating,
-    DoubleType: _to_floating,
-    DecimalType: _to_decimal,
-    DateType: _to_date,
-    TimeType: _to_time,
-    TimestampType: _to_timestamp,
-    TimestamptzType: _to_timestamp,
-    TimestampNsType: _to_timestamp,
-    TimestamptzNsType: _to_timestamp,
-    StringType: _to_string,
-    UuidType: _to_uuid,
-    FixedType: _to_bytes,
-    BinaryType: _to_bytes,
-    GeometryType: _to_bytes,
-    GeographyType: _to_bytes,
-    UnknownType: _to_unknown,
-    StructType: _to_struct,
-    ListType: _to_list,
-    MapType: _to_map,
+_CONVERTERS: dict[type[ft.Type], Callable[[Any, Any], Any]] = {
+    ft.BooleanType: _to_boolean,
+    ft.IntType: _to_integer,
+    ft.LongType: _to_integer,
+    ft.FloatType: _to_floating,
+    ft.DoubleType: _to_floating,
+    ft.DecimalType: _to_decimal,
+    ft.DateType: _to_date,
+    ft.TimeType: _to_time,
+    ft.TimestampType: _to_timestamp,
+    ft.TimestamptzType: _to_timestamp,
+    ft.TimestampNsType: _to_timestamp,
+    ft.TimestamptzNsType: _to_timestamp,
+    ft.StringType: _to_string,
+    ft.UuidType: _to_uuid,
+    ft.FixedType: _to_bytes,
+    ft.BinaryType: _to_bytes,
+    ft.GeometryType: _to_bytes,
+    ft.GeographyType: _to_bytes,
+    ft.UnknownType: _to_unknown,
+    ft.StructType: _to_struct,
+    ft.ListType: _to_list,
+    ft.MapType: _to_map,
 }
 
 
 # --- to Python
 
 
-def to_python(value: Any, data_type: Type) -> Any:
+def to_python(value: Any, data_type: ft.Type) -> Any:
     """Convert an internal value to a Python value: date, time, datetime (UTC if the type has a zone), others unchanged.
 
     Values that `datetime` cannot hold (years beyond 1 to 9999, nanoseconds) are returned as ISO text, which
@@ -381,18 +356,18 @@ def to_python(value: Any, data_type: Type) -> Any:
     """
     if value is None:
         return None
-    if isinstance(data_type, DateType):
+    if isinstance(data_type, ft.DateType):
         year, month, day = iso8601.civil_from_days(value)
         return datetime.date(year, month, day) if 1 <= year <= 9999 else iso8601.format_date(value)
-    if isinstance(data_type, TimeType):
+    if isinstance(data_type, ft.TimeType):
         return (_EPOCH + datetime.timedelta(microseconds=value)).time()
     if isinstance(data_type, _TIMESTAMP_TYPES):
         return _to_datetime(value, data_type)
-    if isinstance(data_type, StructType):
+    if isinstance(data_type, ft.StructType):
         return {field.name: to_python(value.get(field.name), field.field_type) for field in data_type.fields}
-    if isinstance(data_type, ListType):
+    if isinstance(data_type, ft.ListType):
         return [to_python(item, data_type.element_type) for item in value]
-    if isinstance(data_type, MapType):
+    if isinstance(data_type, ft.MapType):
         return {
             map_key(to_python(key, data_type.key_type)): to_python(item, data_type.value_type)
             for key, item in value.items()
@@ -400,9 +375,11 @@ def to_python(value: Any, data_type: Type) -> Any:
     return value
 
 
-def _to_datetime(value: int, data_type: Type) -> datetime.datetime | str:
-    epoch = _EPOCH_UTC if isinstance(data_type, TimestamptzType | TimestamptzNsType) else _EPOCH
-    micros, rest = divmod(value, 1000) if isinstance(data_type, TimestampNsType | TimestamptzNsType) else (value, 0)
+def _to_datetime(value: int, data_type: ft.Type) -> datetime.datetime | str:
+    epoch = _EPOCH_UTC if isinstance(data_type, ft.TimestamptzType | ft.TimestamptzNsType) else _EPOCH
+    micros, rest = (
+        divmod(value, 1000) if isinstance(data_type, ft.TimestampNsType | ft.TimestamptzNsType) else (value, 0)
+    )
     if rest == 0:
         try:
             return epoch + datetime.timedelta(microseconds=micros)
@@ -414,7 +391,7 @@ def _to_datetime(value: int, data_type: Type) -> datetime.datetime | str:
 # --- to text
 
 
-def format_value(value: Any, data_type: Type) -> str:
+def format_value(value: Any, data_type: ft.Type) -> str:
     """Return an internal value as text for display and for partition paths: ISO for times, base64 for bytes.
 
     The forms are those of Iceberg Java for years from 0 to 9999; other years have the ISO form (`+10000-01-01`).
@@ -425,7 +402,7 @@ def format_value(value: Any, data_type: Type) -> str:
     return str(value) if formatter is None else formatter(value, data_type)
 
 
-def _format_time(micros: int, data_type: Type) -> str:
+def _format_time(micros: int, data_type: ft.Type) -> str:
     seconds, fraction = divmod(micros, 10**6)
     text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}"
     if seconds % 60 == 0 and fraction == 0:
@@ -436,18 +413,18 @@ def _format_time(micros: int, data_type: Type) -> str:
     return f"{text}.{fraction // 1000:03d}" if fraction % 1000 == 0 else f"{text}.{fraction:06d}"
 
 
-def _format_timestamp(value: int, data_type: Type) -> str:
-    nanos = value if isinstance(data_type, TimestampNsType | TimestamptzNsType) else value * 1000
+def _format_timestamp(value: int, data_type: ft.Type) -> str:
+    nanos = value if isinstance(data_type, ft.TimestampNsType | ft.TimestamptzNsType) else value * 1000
     text = iso8601.format_timestamp(nanos)
-    return f"{text}+00:00" if isinstance(data_type, TimestamptzType | TimestamptzNsType) else text
+    return f"{text}+00:00" if isinstance(data_type, ft.TimestamptzType | ft.TimestamptzNsType) else text
 
 
-def _format_floating(value: float, data_type: Type) -> str:
+def _format_floating(value: float, data_type: ft.Type) -> str:
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
-    return repr(shortest_float32(value) if isinstance(data_type, FloatType) else value)
+    return repr(shortest_float32(value) if isinstance(data_type, ft.FloatType) else value)
 
 
 def shortest_float32(value: float) -> float:
@@ -462,18 +439,18 @@ def shortest_float32(value: float) -> float:
     return value
 
 
-def _format_struct(value: Mapping[str, Any], data_type: StructType) -> str:
+def _format_struct(value: Mapping[str, Any], data_type: ft.StructType) -> str:
     inner = ", ".join(
         f"{field.name}: {format_value(value.get(field.name), field.field_type)}" for field in data_type.fields
     )
     return f"{{{inner}}}"
 
 
-def _format_list(value: list[Any], data_type: ListType) -> str:
+def _format_list(value: list[Any], data_type: ft.ListType) -> str:
     return f"[{', '.join(format_value(item, data_type.element_type) for item in value)}]"
 
 
-def _format_map(value: Mapping[Any, Any], data_type: MapType) -> str:
+def _format_map(value: Mapping[Any, Any], data_type: ft.MapType) -> str:
     pairs = (
         f"{format_value(key, data_type.key_type)}: {format_value(item, data_type.value_type)}"
         for key, item in value.items()
@@ -481,64 +458,64 @@ def _format_map(value: Mapping[Any, Any], data_type: MapType) -> str:
     return f"{{{', '.join(pairs)}}}"
 
 
-def _format_bytes(value: bytes, data_type: Type) -> str:
+def _format_bytes(value: bytes, data_type: ft.Type) -> str:
     return base64.b64encode(value).decode("ascii")
 
 
-_FORMATTERS: dict[type[Type], Callable[[Any, Any], str]] = {
-    BooleanType: lambda value, data_type: "true" if value else "false",
-    FloatType: _format_floating,
-    DoubleType: _format_floating,
-    DecimalType: lambda value, data_type: format(value, "f"),
-    DateType: lambda value, data_type: iso8601.format_date(value),
-    TimeType: _format_time,
-    TimestampType: _format_timestamp,
-    TimestamptzType: _format_timestamp,
-    TimestampNsType: _format_timestamp,
-    TimestamptzNsType: _format_timestamp,
-    FixedType: _format_bytes,
-    BinaryType: _format_bytes,
-    GeometryType: _format_bytes,
-    GeographyType: _format_bytes,
-    StructType: _format_struct,
-    ListType: _format_list,
-    MapType: _format_map,
+_FORMATTERS: dict[type[ft.Type], Callable[[Any, Any], str]] = {
+    ft.BooleanType: lambda value, data_type: "true" if value else "false",
+    ft.FloatType: _format_floating,
+    ft.DoubleType: _format_floating,
+    ft.DecimalType: lambda value, data_type: format(value, "f"),
+    ft.DateType: lambda value, data_type: iso8601.format_date(value),
+    ft.TimeType: _format_time,
+    ft.TimestampType: _format_timestamp,
+    ft.TimestamptzType: _format_timestamp,
+    ft.TimestampNsType: _format_timestamp,
+    ft.TimestamptzNsType: _format_timestamp,
+    ft.FixedType: _format_bytes,
+    ft.BinaryType: _format_bytes,
+    ft.GeometryType: _format_bytes,
+    ft.GeographyType: _format_bytes,
+    ft.StructType: _format_struct,
+    ft.ListType: _format_list,
+    ft.MapType: _format_map,
 }
 
 
 # --- in order
 
 
-def compare_values(left: Any, right: Any, data_type: Type) -> int:
+def compare_values(left: Any, right: Any, data_type: ft.Type) -> int:
     """Return -1, 0 or 1 if one value of a type sorts before, with or after another; neither may be None."""
     key = sort_key_function(data_type)
     left_key, right_key = key(left), key(right)
     return int(left_key > right_key) - int(left_key < right_key)
 
 
-def sort_key(value: Any, data_type: Type) -> Any:
+def sort_key(value: Any, data_type: ft.Type) -> Any:
     """Return a key whose natural order is the order of a type's values; nulls are the caller's responsibility."""
     return sort_key_function(data_type)(value)
 
 
-def sort_key_function(data_type: Type) -> Callable[[Any], Any]:
+def sort_key_function(data_type: ft.Type) -> Callable[[Any], Any]:
     """Return the function that computes sort keys of values of a type.
 
     Nulls inside structs, lists and maps come first. Geometry, geography and variant have no order.
     """
-    if isinstance(data_type, FloatType | DoubleType):
+    if isinstance(data_type, ft.FloatType | ft.DoubleType):
         return _float_key
-    if isinstance(data_type, UuidType):
+    if isinstance(data_type, ft.UuidType):
         return _uuid_key
-    if isinstance(data_type, StructType):
+    if isinstance(data_type, ft.StructType):
         parts = [(field.name, _null_first(sort_key_function(field.field_type))) for field in data_type.fields]
         return lambda value: tuple(key(value.get(name)) for name, key in parts)
-    if isinstance(data_type, ListType):
+    if isinstance(data_type, ft.ListType):
         element = _null_first(sort_key_function(data_type.element_type))
         return lambda value: tuple(map(element, value))
-    if isinstance(data_type, MapType):
+    if isinstance(data_type, ft.MapType):
         return _map_key_function(data_type)
-    if isinstance(data_type, GeometryType | GeographyType | VariantType):
+    if isinstance(data_type, ft.GeometryType | ft.GeographyType | ft.VariantType):
         raise InvalidRequestError(f"Cannot order values of type {data_type}: the type has no order")
     return _same
 
@@ -563,7 +540,7 @@ def _null_first(key: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: () if value is None else (key(value),)
 
 
-def _map_key_function(data_type: MapType) -> Callable[[Any], Any]:
+def _map_key_function(data_type: ft.MapType) -> Callable[[Any], Any]:
     key_of, value_of = sort_key_function(data_type.key_type), _null_first(sort_key_function(data_type.value_type))
 
     def key(value: Mapping[Any, Any]) -> Any:

@@ -31,6 +31,7 @@ from frazil.storage.local import LocalStorage
 from frazil.storage.locations import is_within, parse_location, scheme_of, strip_slashes
 from frazil.storage.new_file import NewFile
 from frazil.storage.object_properties import CREDENTIAL_ENDPOINTS, PROPERTIES
+from frazil.storage.read_only import untrusted
 from frazil.storage.store_accounts import AZURE, GCS, S3, StoreAccount, Stores, store_of
 
 FILE_SCHEME: Final = "file"
@@ -50,7 +51,7 @@ KNOWN_PROPERTIES: Final = PROPERTIES | HDFS_PROPERTIES | {READ_ROOTS, READ_SCHEM
 class SchemeStorage(Storage):
     """Several storages as one; each location is handled by the storage of its scheme."""
 
-    __slots__ = ("_makers", "_roots", "_schemes", "_storages", "_stores")
+    __slots__ = ("_makers", "_roots", "_schemes", "_storages", "_stores", "is_read_only")
 
     def __init__(
         self,
@@ -60,12 +61,15 @@ class SchemeStorage(Storage):
         roots: tuple[str, ...] | None = None,
         schemes: tuple[str, ...] = (),
         stores: Stores | None = None,
+        is_read_only: bool = False,
     ) -> None:
         """Take storages by scheme, and factories for further schemes, called at first use.
 
         With `roots`, only files inside them can be used. `schemes` are further ones that readers with their own
         storages, such as Spark, may use. `stores` is the configuration, which stays in this process.
         """
+        self.is_read_only = is_read_only
+        """Whether nothing is changed: of a lake that was opened with `trust="none"`."""
         self._storages = dict(storages)
         self._makers = dict(makers or {})
         self._roots = roots
@@ -84,18 +88,22 @@ class SchemeStorage(Storage):
             except FrazilError as error:
                 refused[scheme] = error
         portable = {scheme: storage for scheme, storage in self._storages.items() if scheme != MEMORY_SCHEME}
-        return _rebuild, (portable, refused, self._roots, self._schemes)
+        return _rebuild, (portable, refused, self._roots, self._schemes, self.is_read_only)
 
     def storage_of(self, location: str) -> Storage:
-        """Return the storage of a location."""
+        """Return the storage of a location; refuse one outside the roots."""
+        storage = self._find_storage(location)
+        if self._roots is not None:
+            self._check_inside(storage, location, self._roots)
+        return storage
+
+    def _find_storage(self, location: str) -> Storage:
         scheme = scheme_of(location) or FILE_SCHEME
         storage = self._storages.get(scheme)
         if storage is None and scheme in self._makers:
             storage = self._make(scheme)
         if storage is None:
             raise _no_storage(scheme)
-        if self._roots is not None:
-            self._check_inside(storage, location, self._roots)
         return storage
 
     def check_readable(self, locations: Sequence[str]) -> None:
@@ -118,7 +126,7 @@ class SchemeStorage(Storage):
         local = [location for location in locations if (scheme_of(location) or FILE_SCHEME) == FILE_SCHEME]
         if not local:
             return
-        storage = self._storages[FILE_SCHEME]
+        storage = self.storage_of(local[0])
         roots = [
             storage.resolve_folder(root) for root in self._roots if (scheme_of(root) or FILE_SCHEME) == FILE_SCHEME
         ]
@@ -140,9 +148,14 @@ class SchemeStorage(Storage):
         return self._roots is not None
 
     @property
-    def roots(self) -> tuple[str, ...]:
-        """The folders that can be used; empty if unrestricted."""
-        return self._roots or ()
+    def schemes(self) -> tuple[str, ...]:
+        """Further schemes that readers with their own storages, such as Spark, may use."""
+        return self._schemes
+
+    @property
+    def roots(self) -> tuple[str, ...] | None:
+        """The folders that can be used; None if all can."""
+        return self._roots
 
     def _check_inside(self, storage: Storage, location: str, roots: tuple[str, ...]) -> None:
         enclosing = [root for root in roots if is_within(location, root)]
@@ -163,7 +176,7 @@ class SchemeStorage(Storage):
         store = store_of(location)
         account = None if store is None else self._stores.account(store)
         # The settings of a service apply only to its own tables.
-        return account if account is not None and account.is_strange else None
+        return account if account is not None and account.is_named_by_service else None
 
     def _make(self, scheme: str) -> Storage:
         make = self._makers[scheme]
@@ -189,21 +202,31 @@ class SchemeStorage(Storage):
         """Return whether a file exists; fail if that cannot be determined."""
         return self.storage_of(path).exists(path)
 
+    def _writable(self, path: str, change: str = "write") -> Storage:
+        """Return the storage of a location to change; refuse if nothing may be changed."""
+        if self.is_read_only:
+            raise untrusted(f"{change} {path}")
+        return self.storage_of(path)
+
+    def check_writable(self, folder: str) -> None:
+        """Refuse a folder for a writer bypassing this storage if nothing may be changed."""
+        self._writable(folder, "write below")
+
     def create(self, path: str, data: bytes) -> None:
         """Write a new file under a name that no other writer uses; fail if the name is found to be taken."""
-        self.storage_of(path).create(path, data)
+        self._writable(path).create(path, data)
 
     def open_new(self, path: str) -> NewFile:
         """Open a new file in its storage."""
-        return self.storage_of(path).open_new(path)
+        return self._writable(path).open_new(path)
 
     def create_exclusive(self, path: str, data: bytes) -> None:
         """Write a new file, or raise FileAlreadyExistsError; at most one concurrent caller succeeds."""
-        self.storage_of(path).create_exclusive(path, data)
+        self._writable(path).create_exclusive(path, data)
 
     def replace(self, path: str, data: bytes) -> None:
         """Write a file, replacing any existing one atomically. The last writer wins."""
-        self.storage_of(path).replace(path, data)
+        self._writable(path).replace(path, data)
 
     def list(self, folder: str) -> Iterator[StoredFile]:
         """Yield the files below a folder at any depth, in no particular order; nothing if it does not exist."""
@@ -215,21 +238,21 @@ class SchemeStorage(Storage):
 
     def create_folder(self, folder: str) -> None:
         """Create an empty folder, or raise FileAlreadyExistsError; at most one concurrent caller succeeds."""
-        self.storage_of(folder).create_folder(folder)
+        self._writable(folder, "make the folder").create_folder(folder)
 
     def delete_folder(self, folder: str, *, within: Sequence[str] | None = None) -> None:
         """Remove an empty folder; ignore a missing one, refuse one that is not empty."""
-        self.storage_of(folder).delete_folder(folder, within=within)
+        self._writable(folder, "remove the folder").delete_folder(folder, within=within)
 
     def delete(self, path: str, *, within: Sequence[str] | None = None) -> None:
         """Delete a file; ignore a missing one, so that a clean-up may be repeated."""
-        self.storage_of(path).delete(path, within=within)
+        self._writable(path, "delete").delete(path, within=within)
 
     def delete_many(self, paths: Iterable[str], *, within: Sequence[str] | None = None) -> dict[str, StorageError]:
         """Delete as many files as possible; return the errors of the others by path."""
         groups: dict[int, tuple[Storage, list[str]]] = {}
         for path in paths:
-            storage = self.storage_of(path)
+            storage = self._writable(path, "delete")
             groups.setdefault(id(storage), (storage, []))[1].append(path)
         failed: dict[str, StorageError] = {}
         for storage, members in groups.values():
@@ -260,6 +283,7 @@ def choose_storage(
     warehouse: str | None = None,
     stores: Stores | None = None,
     more_roots: Sequence[str] | None = None,
+    is_read_only: bool = False,
 ) -> SchemeStorage:
     """Return a storage for all supported schemes, configured by a catalog's properties.
 
@@ -305,7 +329,9 @@ def choose_storage(
     makers |= dict.fromkeys(AZURE_SCHEMES, make_azure)
     if HDFS_ENDPOINT in settings or any(scheme_of(location) in HDFS_SCHEMES for location in places):
         makers |= dict.fromkeys(HDFS_SCHEMES, make_hdfs)
-    return SchemeStorage(storages, makers=makers, roots=roots, schemes=_schemes(settings), stores=accounts)
+    return SchemeStorage(
+        storages, makers=makers, roots=roots, schemes=_schemes(settings), stores=accounts, is_read_only=is_read_only
+    )
 
 
 def storage_of(storage: Storage, location: str) -> Storage:
@@ -326,6 +352,12 @@ def reach_of(storage: Storage, location: str) -> StoreAccount | None:
 def is_fenced(storage: Storage) -> bool:
     """Return whether a storage opens only files inside certain folders."""
     return isinstance(storage, SchemeStorage) and storage.is_fenced
+
+
+def check_writable(storage: Storage, folder: str) -> None:
+    """Refuse a folder that a writer bypassing a storage, such as Spark, may not write to."""
+    if isinstance(storage, SchemeStorage):
+        storage.check_writable(folder)
 
 
 def check_readable(storage: Storage, locations: Sequence[str]) -> None:
@@ -392,9 +424,10 @@ def _rebuild(
     refused: dict[str, FrazilError],
     roots: tuple[str, ...] | None,
     schemes: tuple[str, ...],
+    is_read_only: bool,
 ) -> SchemeStorage:
     makers = {scheme: _Refused(error) for scheme, error in refused.items()}
-    return SchemeStorage(storages, makers=makers, roots=roots, schemes=schemes)
+    return SchemeStorage(storages, makers=makers, roots=roots, schemes=schemes, is_read_only=is_read_only)
 
 
 def _outside(location: str, roots: tuple[str, ...]) -> InvalidRequestError:

@@ -244,10 +244,28 @@ def is_within(location: str, folder: str) -> bool:
     return is_whole and parse_location(strip_slashes(location)) == parse_location(strip_slashes(folder))
 
 
+def location_readings(location: str) -> tuple[str, ...]:
+    """Return the keys that a location has with its escapes as they are, and decoded once and more often.
+
+    Where escapes hide `..`, they lead to different folders.
+    """
+    if _IS_PLAIN.fullmatch(location) and not _IS_NOT_PLAIN.search(location):
+        return (location,)
+    parts = parse_location(location)
+    found: dict[str, None] = {}
+    path = parts.path
+    for _ in range(_MAX_DECODINGS + 1):
+        found[f"{parts.scheme}://{parts.authority}/{'/'.join(_resolved(path))}"] = None
+        path = unquote(path, errors="replace")
+    return tuple(found)
+
+
 def may_overlap(location: str, other: str) -> bool:
     """Return whether one location may be or contain the other, however they are spelled."""
-    one, two = (f"{location_key(strip_slashes(text)).rstrip('/')}/" for text in (location, other))
-    return one.startswith(two) or two.startswith(one)
+    ones, twos = (
+        [f"{key.rstrip('/')}/" for key in location_readings(strip_slashes(text))] for text in (location, other)
+    )
+    return any(one.startswith(two) or two.startswith(one) for one in ones for two in twos)
 
 
 def _checked(table_location: str) -> str:

@@ -231,10 +231,15 @@ class StoreAccount:
         )
 
     @property
+    def is_named_by_service(self) -> bool:
+        """Whether the catalog service names the endpoint, trusted or not."""
+        return self.endpoint.url is not None and self.endpoint.source is Source.SERVICE
+
+    @property
     def is_strange(self) -> bool:
         """Whether only the catalog service named the endpoint."""
         url = self.endpoint.url
-        if url is None or self.endpoint.source is Source.USER:
+        if url is None or not self.is_named_by_service:
             return False
         return not self.store.is_default(url) and normal_endpoint(url) not in self.trusted
 

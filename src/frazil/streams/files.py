@@ -170,7 +170,7 @@ def _is_added(snapshot_id: int, files: ManifestColumns) -> Mask:
     return is_added & is_own
 
 
-def _is_of(snapshot_ids: pa.Array, files: ManifestColumns) -> Mask:
+def _is_added_by(snapshot_ids: pa.Array, files: ManifestColumns) -> Mask:
     return live_mask(files) & to_mask(pc.is_in(files.column("snapshot_id"), value_set=snapshot_ids))
 
 
@@ -212,7 +212,7 @@ class StreamPlan(Plan):
         lists = map_in_order(lambda snapshot: read_manifest_list(storage, snapshot, self._cache), last, threads=4)
         for run, manifests in zip(self.files.runs, lists, strict=True):
             ids = frozenset(run)
-            selects = partial(_is_of, pa.array(run, pa.int64()))
+            selects = partial(_is_added_by, pa.array(run, pa.int64()))
             for manifest in manifests:
                 is_own = manifest.added_snapshot_id is None or manifest.added_snapshot_id in ids
                 if manifest.content is ManifestContent.DATA and is_own:

@@ -27,8 +27,8 @@ from frazil.maintenance.adopt_table import (
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.data_file import FileFormat
 from frazil.spec.versions import DEFAULT
-from frazil.table.on_spark import choose_session
 from frazil.table.parse_name import parse_name
+from frazil.verbs.on_spark import choose_session
 
 BACKUP_SUFFIX: Final = "_BACKUP_"
 FILE_FORMATS: Final = ("parquet", "orc", "avro")

@@ -23,8 +23,8 @@ import os
 from collections.abc import Callable, Mapping
 
 from frazil.errors import InvalidPropertyError, InvalidRequestError
+from frazil.lineage import open_lineage
 from frazil.table.lake import TRUSTED_VIEWS, Lake
-from frazil.table.lineage import open_lineage
 from frazil.table.open_catalog import TRUST_ALL, open_catalog
 
 

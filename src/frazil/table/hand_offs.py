@@ -20,6 +20,7 @@ import pyarrow as pa
 from frazil.datafile.open_file import reading
 from frazil.errors import InvalidRequestError, UnsupportedError
 from frazil.expr.columns.arrow_filter import Meaning
+from frazil.table.shown_rows import MAX_COUNTED, SHOWN_ROWS, ShownRows, first_rows
 
 Result = TypeVar("Result")
 
@@ -76,6 +77,31 @@ class HandOffs:
         polars = load_library("polars", "a Polars data frame")
         with reading(*self._source, "Schemas and Data Types"):
             return polars.from_arrow(_plain(self.to_arrow()))
+
+    def df(self) -> Any:
+        """Return all rows as a pandas data frame: `to_pandas()` by the name that DuckDB uses."""
+        return self.to_pandas()
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows as dicts, in bounded memory."""
+        for batch in self.to_batches():
+            yield from batch.to_pylist()
+
+    def show(self, max_rows: int = 20) -> None:
+        """Print the first rows with their types, and how many rows there are."""
+        print(self._first_rows(max_rows).text())  # noqa: T201 - this is what it is for
+
+    def _repr_html_(self) -> str:
+        return self._first_rows(SHOWN_ROWS).html()
+
+    def _first_rows(self, max_rows: int) -> ShownRows:
+        batches = self.to_batches()
+        try:
+            return first_rows(batches, self.arrow_schema, max_rows, MAX_COUNTED)
+        finally:
+            close = getattr(batches, "close", None)
+            if close is not None:
+                close()
 
     def to_ray(self) -> Any:
         """Return all rows as a Ray dataset; needs Ray, which frazil does not install."""

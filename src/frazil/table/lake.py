@@ -3,34 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import pyarrow as pa
 
 from frazil.catalog.base import Catalog
+from frazil.catalog.names import format_name
 from frazil.catalog.purge import PurgeReport
-from frazil.errors import NamespaceAlreadyExistsError, TableAlreadyExistsError
+from frazil.errors import InvalidRequestError, NamespaceAlreadyExistsError, TableAlreadyExistsError
+from frazil.lineage import ending, observe_run
 from frazil.maintenance.adopt_results import MigrateTableResult, SnapshotTableResult
 from frazil.maintenance.purge_files import purge_files
+from frazil.pictures.markup import element
+from frazil.pictures.style import in_notebook
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.schema import Schema
 from frazil.table.create_table import create_table, make_namespace
 from frazil.table.describe import listed
-from frazil.table.lineage import ending, telling
-from frazil.table.on_spark import check_pyspark
 from frazil.table.open_catalog import TRUST_ALL
 from frazil.table.parse_name import parse_name
 from frazil.table.query_result import QueryResult
-from frazil.table.table import OneCommit, Table, TransactionTable
+from frazil.table.table import Table, TransactionTable
 from frazil.table.view import DEFAULT_DIALECT, Queries, View, create_view
+from frazil.verbs.on_spark import check_pyspark
+from frazil.verbs.one_commit import OneCommit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Name = str | tuple[str, ...]
 NO_ARGUMENTS: Final[Mapping[str, object]] = FrozenMap({})
+MAX_LISTED: Final = 200
+"""The tables that a notebook lists of a lake."""
 TRUSTED_VIEWS: Final = "read.trusted-views"
 """The property by which queries of views may call Java, run programs and open files by their path."""
 
@@ -62,6 +69,13 @@ class Lake:
         return (
             f"Lake({self._catalog!r})" if self.trust == TRUST_ALL else f"Lake({self._catalog!r}, trust={self.trust!r})"
         )
+
+    def _repr_html_(self) -> str:
+        names = [format_name(name) for name in islice(self._catalog.all_tables(), MAX_LISTED + 1)]
+        more = f"and more than these {MAX_LISTED}" if len(names) > MAX_LISTED else None
+        tables = element("ul", *(element("li", element("code", name)) for name in names[:MAX_LISTED]))
+        count = f"{len(names)} tables" if more is None else None
+        return in_notebook(element("h4", f"Lake {self._catalog.name}"), element("p", count), tables, more)
 
     @property
     def catalog(self) -> Catalog:
@@ -153,6 +167,7 @@ class Lake:
         name: Name,
         schema: Schema | pa.Schema | str | Any,
         *,
+        fill: bool = True,
         partition_by: Sequence[str] = (),
         sort_by: Sequence[str] = (),
         properties: Mapping[str, str] | None = None,
@@ -160,19 +175,24 @@ class Lake:
         location: str | None = None,
         exist_ok: bool = False,
     ) -> Table:
-        """Create an empty table; its namespace is created where it is missing.
+        """Create a table, and its namespace if that is missing: `lake.create_table("db.t", "id bigint, kind string")`.
 
-        The schema is text (`id bigint not null, ts timestamptz`), a `frazil.Schema`, a `pyarrow.Schema` or a
-        `StructType` of Spark's.
+        The schema is text, a `frazil.Schema`, a `pyarrow.Schema` or a Spark `StructType`. Or it is a frame (Spark,
+        pandas, Polars, Arrow, DuckDB, a dict of columns, a list of dicts): the table has its columns and, unless
+        `fill` is false, its rows, in one commit. Indexes of pandas are not columns.
         Partition terms are `ts`, `day(ts)`, `bucket(16, id)` and the like, sort terms `ts desc nulls last`.
         The format version is 2 unless it is given, here or as the property `format-version`. With `exist_ok`, a table
-        of that name is returned as it is, whatever its schema.
+        of that name is returned unchanged, whatever its schema and rows.
         """
+        if exist_ok and self.table_exists(name):
+            return self.table(name)
         try:
             loaded = create_table(
                 self._catalog,
                 name,
                 schema,
+                cache=self._cache,
+                fill=fill,
                 partition_by=partition_by,
                 sort_by=sort_by,
                 properties=properties,
@@ -184,6 +204,43 @@ class Lake:
                 raise
             return self.table(name)
         return self._table(loaded)
+
+    def write(
+        self,
+        name: Name,
+        data: Any,
+        *,
+        mode: Literal["append", "overwrite", "error"] = "append",
+        partition_by: Sequence[str] = (),
+        sort_by: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+    ) -> Table:
+        """Write a frame to a table, which is created if it is missing: `lake.write("db.t", df, mode="append")`.
+
+        A table that exists keeps its definition: `"append"` adds the rows, `"overwrite"` replaces all rows, and
+        `"error"` refuses. Partition terms, sort terms and properties are for a table that is created.
+        """
+        if mode not in ("append", "overwrite", "error"):
+            raise InvalidRequestError(
+                f"Cannot write {name!r} in the mode {mode!r}", hint="The modes are append, overwrite and error."
+            )
+        if mode == "error" or not self.table_exists(name):
+            try:
+                return self.create_table(name, data, partition_by=partition_by, sort_by=sort_by, properties=properties)
+            except TableAlreadyExistsError:
+                if mode == "error" or isinstance(data, pa.RecordBatchReader):
+                    raise
+        if partition_by or sort_by or properties:
+            raise InvalidRequestError(
+                f"Cannot write {name!r} with partition terms, sort terms or properties: the table exists",
+                hint="Leave them out; t.update_spec(), t.set_sort_order() and t.set_properties() change a table.",
+            )
+        table = self.table(name)
+        if mode == "overwrite":
+            table.overwrite(data)
+        else:
+            table.append(data)
+        return table
 
     def register_table(self, name: Name, metadata_location: str) -> Table:
         """Give a name to a table whose metadata file exists."""
@@ -284,7 +341,7 @@ class Lake:
         DuckDB's arithmetic.
         """
         from frazil.query.limits import make_limits
-        from frazil.table.local_sql import query as run
+        from frazil.table.local_sql.run_sql import query as run
 
         limits = make_limits(timeout, max_rows, memory_limit)
         return run(self, query, parameters=parameters, frames=frames, values=values, limits=limits, dialect=dialect)
@@ -382,7 +439,7 @@ class LakeTransaction:
     def __init__(self, catalog: Catalog, cache: ManifestCache) -> None:
         self._catalog = catalog
         self._commit = OneCommit(catalog, cache)
-        self._told = telling(catalog, "transaction", catalog.name)
+        self._told = observe_run(catalog, "transaction", catalog.name)
 
     def __repr__(self) -> str:
         return f"<transaction of the lake {self._catalog.name!r}, tables: {listed(self._commit.names) or 'none yet'}>"
@@ -390,8 +447,8 @@ class LakeTransaction:
     def table(self, name: Name) -> TransactionTable:
         """Return a table to change in this transaction."""
         identifier = parse_name(name)
-        found = self._commit.find_table(identifier)
-        return self._commit.table(self._catalog.load_table(identifier)) if found is None else found
+        staged = self._commit.find_table(identifier)
+        return TransactionTable(self._commit.table(self._catalog.load_table(identifier)) if staged is None else staged)
 
     def __enter__(self) -> Self:
         self._told.__enter__()

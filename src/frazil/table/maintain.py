@@ -55,11 +55,11 @@ from frazil.spec.data_file import FileFormat
 from frazil.spec.property_kinds import read_property
 from frazil.spec.snapshot import MAIN_BRANCH, Summary
 from frazil.spec.statistics import PartitionStatisticsFile, StatisticsFile
-from frazil.table.metadata_verbs import expiry_of
-from frazil.table.on_spark import active_session, choose_session, is_spark_frame
 from frazil.table.point_in_time import PointInTime, milliseconds_of
-from frazil.table.sql_meaning import is_utc
-from frazil.table.write_rows import is_here_only
+from frazil.table.writable import expiry_of
+from frazil.verbs.on_spark import active_session, choose_session, is_spark_frame
+from frazil.verbs.sql_meaning import is_utc
+from frazil.verbs.write_rows import is_here_only
 
 LARGE_BYTES: Final = 1 << 30
 """From this many bytes of data files on, a table is rewritten on Spark where a session is there."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from frazil.change_rows.merge_clauses import MergeClause, When
 from frazil.spec.snapshot import Snapshot
+from frazil.verbs.merge import Merge, explain_merge, merge_rows
+from frazil.verbs.write_session import WriteSession
 
 
 @dataclass
@@ -18,12 +20,11 @@ class MergeBuilder:
     of a kind whose condition holds decides; a row of the table that matches several rows of the source is an error.
     """
 
-    _run: Callable[[tuple[MergeClause, ...]], Snapshot | None]
-    _explain: Callable[[tuple[MergeClause, ...]], str]
-    _clauses: list[MergeClause] = field(default_factory=list)
+    _session: WriteSession
+    _merge: Merge
 
     def __repr__(self) -> str:
-        clauses = ", ".join(f"when {clause.when.replace('_', ' ')} then {clause.do}" for clause in self._clauses)
+        clauses = ", ".join(f"when {clause.when.replace('_', ' ')} then {clause.do}" for clause in self._merge.clauses)
         return f"<merge, clauses: {clauses or 'none yet'}; execute() carries it out, explain() says how>"
 
     def when_matched(self, condition: Any = None) -> MatchedClause:
@@ -40,14 +41,14 @@ class MergeBuilder:
 
     def execute(self) -> Snapshot | None:
         """Carry the merge out in one commit; None where it changes nothing."""
-        return self._run(tuple(self._clauses))
+        return merge_rows(self._session, self._merge)
 
     def explain(self) -> str:
         """Return which engine would carry the merge out, why, and what it would read."""
-        return self._explain(tuple(self._clauses))
+        return explain_merge(self._session, self._merge)
 
     def _add(self, clause: MergeClause) -> Self:
-        self._clauses.append(clause)
+        self._merge = replace(self._merge, clauses=(*self._merge.clauses, clause))
         return self
 
 

@@ -23,6 +23,7 @@ from frazil.errors import InvalidPropertyError, InvalidRequestError, StorageErro
 from frazil.storage.base import Storage
 from frazil.storage.choose import (
     AZURE_SCHEMES,
+    DELETE_ROOTS,
     GCS_SCHEMES,
     KNOWN_PROPERTIES,
     READ_ROOTS,
@@ -34,7 +35,6 @@ from frazil.storage.hdfs_properties import HDFS_SCHEMES
 from frazil.storage.locations import scheme_of
 from frazil.storage.memory import MemoryStorage
 from frazil.storage.object_properties import is_known
-from frazil.storage.read_only import read_only
 from frazil.table.named_connections import NamedConnection, find_connection
 
 CATALOG_FILE = "catalog.db"
@@ -63,8 +63,8 @@ def open_catalog(
         text, catalog = named.address, named.catalog if catalog is None else catalog
         properties = {**named.properties, **(properties or {})}
     if is_service(text):
-        if more_roots:
-            properties = {READ_ROOTS: ",".join(more_roots), **(properties or {})}
+        if more_roots is not None:
+            properties = _with_roots(text, dict(properties or {}), more_roots)
         return _open_service(text, name, dict(properties or {}), trust=trust, catalog=catalog, auth=auth)
     if is_hive(text):
         return _open_metastore(text, name, dict(properties or {}), trust=trust, catalog=catalog, more_roots=more_roots)
@@ -89,7 +89,9 @@ def open_catalog(
     if trust == TRUST_NONE:
         # Metadata may name files anywhere; of an untrusted lake, only those below the warehouse are opened.
         properties = {READ_ROOTS: location, **(properties or {})}
-    storage = choose_storage(properties, memory=memory, warehouse=location, more_roots=more_roots)
+    storage = choose_storage(
+        properties, memory=memory, warehouse=location, more_roots=more_roots, is_read_only=trust == TRUST_NONE
+    )
     if folder is None and memory is None:
         # Asks for keys and the rest, so that a lake that opens can be used.
         storage.storage_of(location)
@@ -104,7 +106,7 @@ def open_catalog(
         return _open(name, location, catalog, storage, folder, roots)
     if not lake_exists(text, catalog):
         raise StorageError(f"Cannot open the lake {text!r}: there is none, and trust={trust!r} makes none")
-    return ReadOnlyCatalog(_open(name, location, catalog, read_only(storage), folder, roots, may_write=False))
+    return ReadOnlyCatalog(_open(name, location, catalog, storage, folder, roots, may_write=False))
 
 
 def _open_metastore(
@@ -180,8 +182,20 @@ def _open_service(
             f"Cannot connect to {uri!r} with trust={trust!r}: a service says where files are",
             hint=f"Set {READ_ROOTS} to the folders that may be read.",
         )
-    opened = open_rest(name, uri, properties, auth=auth)
-    return opened if trust == TRUST_ALL else ReadOnlyCatalog(opened)
+    if trust == TRUST_ALL:
+        return open_rest(name, uri, properties, auth=auth)
+    return ReadOnlyCatalog(open_rest(name, uri, properties, auth=auth, is_read_only=True))
+
+
+def _with_roots(uri: str, properties: dict[str, str], more_roots: Sequence[str]) -> dict[str, str]:
+    """Return the properties of a service whose files are used only in those folders, since it names any itself."""
+    named = [properties[name] for name in (READ_ROOTS, DELETE_ROOTS) if name in properties]
+    if not (more_roots or named):
+        raise InvalidRequestError(
+            f"Cannot serve {uri!r}: a service says where files are, so the folders that may be used must be named",
+            hint=f"Name them with --read-root, or in the property {READ_ROOTS}.",
+        )
+    return {**properties, READ_ROOTS: ",".join([*more_roots, *named])}
 
 
 def _folder(text: str) -> Path:

@@ -83,6 +83,14 @@ class QueryResult(HandOffs):
     def __len__(self) -> int:
         return self.num_rows
 
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows as dicts, in bounded memory."""
+        with _python_values():
+            yield from super().__iter__()
+
     @property
     def num_columns(self) -> int:
         """The number of columns."""

@@ -50,10 +50,10 @@ from frazil.spec.snapshot import Snapshot
 from frazil.spec.types import NestedField, StructType
 from frazil.table.describe import describe, listed, snapshot_text
 from frazil.table.hand_offs import LazyHandOffs
-from frazil.table.on_spark import choose_session
 from frazil.table.point_in_time import PointInTime, milliseconds_of
-from frazil.table.sql_meaning import is_utc
 from frazil.threads import default_threads, map_in_order
+from frazil.verbs.on_spark import choose_session
+from frazil.verbs.sql_meaning import is_utc
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,6 +12,15 @@ from frazil.spec.parse_type import parse_schema
 from frazil.spec.schema import Schema
 
 
+def is_schema(definition: object) -> bool:
+    """Return whether a value is a schema in one of the forms that `schema_of` takes, and not a frame."""
+    return isinstance(definition, Schema | str | pa.Schema) or _is_spark_schema(definition)
+
+
+def _is_spark_schema(definition: object) -> bool:
+    return type(definition).__module__ == "pyspark.sql.types" and type(definition).__name__ == "StructType"
+
+
 def schema_of(schema: Schema | pa.Schema | str | Any, format_version: int) -> Schema:
     """Return a schema given as text, Arrow schema, Spark's schema or value."""
     if isinstance(schema, Schema):
@@ -20,7 +29,7 @@ def schema_of(schema: Schema | pa.Schema | str | Any, format_version: int) -> Sc
         return parse_schema(schema)
     if isinstance(schema, pa.Schema):
         return from_arrow_schema(schema, format_version=format_version, has_fresh_ids=True)
-    if type(schema).__module__ == "pyspark.sql.types" and type(schema).__name__ == "StructType":
+    if _is_spark_schema(schema):
         from frazil.spark.types import from_spark_schema
 
         found: Schema = from_spark_schema(schema)

@@ -6,9 +6,7 @@ Each write starts from the catalog's current state, which it loads once, and aft
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
@@ -17,11 +15,10 @@ from typing import Any, Self
 import pyarrow as pa
 
 from frazil.catalog.base import Catalog
-from frazil.commit.action import Action
 from frazil.commit.expired_files import ExpiredFiles, delete_expired_files
-from frazil.commit.transaction import TableTransaction, Transaction
-from frazil.errors import FrazilError
+from frazil.errors import InvalidRequestError
 from frazil.expr.predicates import Predicate
+from frazil.lineage import ending, observe_run
 from frazil.loaded import LoadedTable
 from frazil.maintenance.check_table import check_beside_writers
 from frazil.maintenance.report import Report
@@ -30,7 +27,7 @@ from frazil.pictures.style import in_notebook
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.partitioning import PartitionSpec
 from frazil.spec.schema import Schema
-from frazil.spec.snapshot import MAIN_BRANCH, Operation, Snapshot, SnapshotRef
+from frazil.spec.snapshot import MAIN_BRANCH, Snapshot, SnapshotRef
 from frazil.spec.sorting import SortOrder
 from frazil.spec.table_metadata import TableMetadata
 from frazil.table.changed_rows import changes_window, read_changes
@@ -39,54 +36,56 @@ from frazil.table.difference import Difference
 from frazil.table.explain_changes import ExplainChanges
 from frazil.table.follow import Changes, Follow
 from frazil.table.history import History
-from frazil.table.lineage import ending, tell_commit, telling
 from frazil.table.maintain import Maintain
 from frazil.table.metadata_tables import MetadataTables
-from frazil.table.metadata_verbs import expiry_of
 from frazil.table.point_in_time import PointInTime
+from frazil.table.query_result import QueryResult
 from frazil.table.scan import Scan, ScanOptions, scan_table
 from frazil.table.table_figures import draw_table
-from frazil.table.verbs import TableVerbs, check_columns, operations_between
+from frazil.table.writable import Writable, expiry_of
+from frazil.verbs.live_state import LiveState
+from frazil.verbs.one_commit import OneCommit, StagedTable
 
 
-class Table(TableVerbs):
+class Table(Writable):
     """One table of a lake. Get it from `Lake.table` or `Lake.create_table`."""
 
     def __init__(self, catalog: Catalog, loaded: LoadedTable, cache: ManifestCache | None = None) -> None:
         self._catalog = catalog
         self._cache = cache
-        self._show(loaded)
+        self._live = LiveState(catalog, loaded, cache)
+        super().__init__(self._live.session)
 
     @property
     def state(self) -> LoadedTable:
         """The state that this handle shows: the metadata, the file it was read from, the storage of its files."""
-        return self._state
+        return self._live.shown
 
     def __repr__(self) -> str:
-        return describe_table(self._state)
+        return describe_table(self.state)
 
     def _repr_html_(self) -> str:
-        return in_notebook(draw_table(self._state))
+        return in_notebook(draw_table(self.state))
 
     @property
     def identifier(self) -> tuple[str, ...]:
         """The names of the namespace and the table."""
-        return self._state.identifier
+        return self.state.identifier
 
     @property
     def name(self) -> str:
         """The identifier as text."""
-        return self._state.name
+        return self.state.name
 
     @property
     def metadata(self) -> TableMetadata:
         """The whole state that this handle shows."""
-        return self._state.metadata
+        return self.state.metadata
 
     @property
     def metadata_location(self) -> str | None:
         """The file that the state was read from."""
-        return self._state.metadata_location
+        return self.state.metadata_location
 
     @property
     def schema(self) -> Schema:
@@ -147,11 +146,11 @@ class Table(TableVerbs):
             self.metadata.snapshot(given) if isinstance(given, int) else self.metadata.ref_snapshot(given)
             for given in (before, after)
         )
-        return Difference(self._state, first, second, self._cache)
+        return Difference(self.state, first, second, self._cache)
 
     def refresh(self) -> Self:
         """Read the catalog again; refuse another table that has taken the name."""
-        self._show(self._catalog.refresh(self._state))
+        self._live.refresh()
         return self
 
     # Reading
@@ -175,7 +174,7 @@ class Table(TableVerbs):
         """
         check_columns(columns)
         return scan_table(
-            self._state,
+            self.state,
             predicate,
             columns=columns,
             snapshot_id=snapshot_id,
@@ -201,7 +200,7 @@ class Table(TableVerbs):
         and `_commit_snapshot_id`; rows that a snapshot merely copied to other files are left out.
         """
         check_columns(columns)
-        scan = scan_table(self._state, columns=columns, options=ScanOptions(manifest_cache=self._cache))
+        scan = scan_table(self.state, columns=columns, options=ScanOptions(manifest_cache=self._cache))
         return read_changes(replace(scan, changelog=changes_window(self.metadata, start, end)))
 
     def follow(
@@ -236,6 +235,17 @@ class Table(TableVerbs):
             cache=self._cache,
         )
 
+    def head(self, n: int = 10) -> QueryResult:
+        """Return the first rows: in no order, unless files hold one."""
+        rows = self.scan(limit=n).to_arrow()
+        return QueryResult(f"{self.name}, first {n}", rows.schema, lambda: iter(rows.to_batches()), lambda: repr(self))
+
+    def __len__(self) -> int:
+        return self.scan().count()
+
+    def __bool__(self) -> bool:
+        return True
+
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Hand all rows over by Arrow's C stream: `pl.from_arrow(t)`, `pa.table(t)`, `duckdb.sql("from t")`."""
         return self.scan().__arrow_c_stream__(requested_schema)
@@ -243,7 +253,7 @@ class Table(TableVerbs):
     @cached_property
     def inspect(self) -> MetadataTables:
         """The metadata tables, as Arrow: `t.inspect.snapshots()`, `t.inspect.files()` and the others."""
-        return MetadataTables(lambda: self._state)
+        return MetadataTables(lambda: self.state)
 
     def check(self, *, bounds: bool = False, only_current: bool = False, threads: int | None = None) -> Report:
         """Examine the state this handle shows: every file it leads to exists and agrees with its metadata.
@@ -252,53 +262,24 @@ class Table(TableVerbs):
         bounds and partitions recorded. Problems never raise: they are in the report, with what to do.
         """
         return check_beside_writers(
-            self._catalog, self._state, with_rows=bounds, only_current=only_current, threads=threads
+            self._catalog, self.state, with_rows=bounds, only_current=only_current, threads=threads
         )
 
     def health(self) -> Report:
         """Report what would make the table better: small files, deletes, snapshots, manifests, and what to run."""
-        return table_health(self._state, now_ms=self._catalog.now_ms())
+        return table_health(self.state, now_ms=self._catalog.now_ms())
 
     @cached_property
     def maintain(self) -> Maintain:
         """What keeps the table fast and small: `t.maintain.optimize()`, `t.maintain.rewrite_data_files()`, ..."""
-        return Maintain(self._catalog, self._begin, self._show, self._cache)
+        return Maintain(self._catalog, self._session.load, self._live.show, self._cache)
 
     # Writing
 
     @cached_property
     def explain(self) -> ExplainChanges:
         """What changes would do, without doing it: `t.explain.delete("id < 5")` says where, why, what it reads."""
-        return ExplainChanges(self)
-
-    def _begin(self) -> LoadedTable:
-        return self.refresh().state
-
-    def _begin_again(self, state: LoadedTable, branch: str) -> LoadedTable | None:
-        now = self.refresh().state
-        done = operations_between(state.metadata, now.metadata, branch)
-        return now if Operation.REPLACE in done else None
-
-    def _commit(
-        self, state: LoadedTable, action: Action, written: Sequence[str] = ()
-    ) -> tuple[LoadedTable, Snapshot | None]:
-        with OneCommit(self._catalog, self._cache) as commit:
-            _, snapshot = commit.table(state)._commit(state, action, written)
-        self._show(commit.states[0])
-        return self._state, self._made(snapshot)
-
-    def _telling(self, verb: str, data: Any) -> AbstractContextManager[None]:
-        return telling(self._catalog, verb, self.name, data)
-
-    def _together(self, state: LoadedTable, change: Callable[[TableVerbs], Snapshot | None]) -> Snapshot | None:
-        with OneCommit(self._catalog, self._cache) as commit:
-            snapshot = change(commit.table(state))
-        self._show(commit.states[0])
-        return self._made(snapshot)
-
-    def _made(self, planned: Snapshot | None) -> Snapshot | None:
-        """Return a snapshot as it was committed, which is not what it was planned as where others came first."""
-        return None if planned is None else self.metadata.find_snapshot(planned.snapshot_id)
+        return ExplainChanges(self._session)
 
     def expire_snapshots(
         self,
@@ -314,73 +295,37 @@ class Table(TableVerbs):
         retention. Only files that are the table's own are deleted (docs/maintenance.md), and none if what is left
         cannot be read; `kept` names the others. A tag that somebody puts on a snapshot meanwhile keeps it.
         """
-        before = self._begin()
+        before = self._session.load()
         expiry = expiry_of(older_than, retain_last, snapshot_ids, cleans_metadata=cleans_metadata)
-        after, _ = self._commit(before, expiry)
+        after, _ = self._session.commit(before, (expiry,), ())
         return delete_expired_files(self._catalog, before, after)
 
     def transaction(self) -> TransactionContext:
         """Make several changes in one commit: `with t.transaction() as tx: tx.append(a); tx.delete("x = 1")`."""
         return TransactionContext(self, self._catalog, self._cache)
 
-    def _show(self, loaded: LoadedTable) -> None:
-        """Show a state."""
-        lineage = self._catalog.lineage
-        self._state: LoadedTable = loaded if lineage is None else lineage.watch(loaded)
 
+def hold(table: Table) -> Table:
+    """Return a table for one statement: what the statement does begins with the state that is shown.
 
-class HeldTable(Table):
-    """A table as one statement holds it: what the statement does begins with the state it was loaded with.
-
-    So what it checks, what its queries read of the table and what it writes are of one state, or of a later one that
-    the commit compares with it.
+    So its checks, its queries and its writes are of one state, or of a later one that the commit compares with it.
     """
-
-    def _begin(self) -> LoadedTable:
-        return self._state
-
-    def _begin_again(self, state: LoadedTable, branch: str) -> LoadedTable | None:
-        now = self._catalog.load_table(self.identifier)
-        done = operations_between(state.metadata, now.metadata, branch)
-        # Only where no row changed: what else the statement has read of the table is of the old state.
-        if done != {Operation.REPLACE} or now.metadata.current_schema != state.metadata.current_schema:
-            return None
-        self._show(now)
-        return now
+    held = Table(table._catalog, table.state, table._cache)
+    held._session = held._live.held_session
+    return held
 
 
-def hold(table: Table) -> HeldTable:
-    """Return a table for one statement, in the state that is shown."""
-    return HeldTable(table._catalog, table.state, table._cache)
-
-
-class TransactionTable(TableVerbs):
+class TransactionTable(Writable):
     """A table inside a transaction: verbs are prepared at once and happen at the end."""
 
-    def __init__(self, changes: TableTransaction, cache: ManifestCache | None = None) -> None:
-        self._changes = changes
-        self._cache = cache
-        self._written: list[str] = []
-        self._written_for: dict[int, tuple[str, ...]] = {}
+    def __init__(self, staged: StagedTable) -> None:
+        self._staged = staged
+        super().__init__(staged.session)
 
     def __repr__(self) -> str:
-        return (
-            f"{describe_table(self._changes.staged)}\n  in a transaction, {_changes_so_far(len(self._changes.slots))}"
-        )
-
-    def _begin(self) -> LoadedTable:
-        return self._changes.staged
-
-    def _commit(
-        self, state: LoadedTable, action: Action, written: Sequence[str] = ()
-    ) -> tuple[LoadedTable, Snapshot | None]:
-        self._written += written
-        snapshot = self._changes.add(action)
-        self._written_for[len(self._changes.slots) - 1] = tuple(written)
-        return self._changes.staged, snapshot
-
-    def _together(self, state: LoadedTable, change: Callable[[TableVerbs], Snapshot | None]) -> Snapshot | None:
-        return change(self)
+        count = len(self._staged.snapshot_ids)
+        changes = f"{count} change{'' if count == 1 else 's'} so far"
+        return f"{describe_table(self._staged.state)}\n  in a transaction, {changes}"
 
     def scan(
         self,
@@ -391,82 +336,22 @@ class TransactionTable(TableVerbs):
     ) -> Scan:
         """Ask for rows of the table as the transaction has changed it so far."""
         check_columns(columns)
-        return scan_table(self._begin(), predicate, columns=columns, parameters=parameters)
+        return scan_table(self._staged.state, predicate, columns=columns, parameters=parameters)
 
-    def _delete_written(self) -> None:
-        """Delete the data and delete files that were written for changes which did not happen."""
-        with contextlib.suppress(FrazilError):  # what is left behind is found as an orphan
-            self._begin().storage.delete_many(self._written)
+    def expire_snapshots(
+        self,
+        older_than: PointInTime | None = None,
+        retain_last: int | None = None,
+        snapshot_ids: Iterable[int] | None = None,
+        *,
+        cleans_metadata: bool = False,
+    ) -> Any:
+        """Remove snapshots that no branch or tag keeps: by age and number, or those of given ids.
 
-    def _delete_skipped(self) -> None:
-        """Delete the files of changes that another writer had done before, under the same name."""
-        slots = self._changes.slots
-        gone = [path for index, paths in self._written_for.items() if slots[index].changes.is_skipped for path in paths]
-        if gone:
-            with contextlib.suppress(FrazilError):
-                self._begin().storage.delete_many(gone)
-
-
-class OneCommit:
-    """Changes of tables that happen together at the end of a `with` block, or not at all.
-
-    The files that were written for them are deleted where they are known not to have happened.
-    """
-
-    def __init__(self, catalog: Catalog, cache: ManifestCache | None) -> None:
-        self._transaction = Transaction(catalog, cache=cache)
-        self._cache = cache
-        self._tables: dict[tuple[str, ...], TransactionTable] = {}
-        self.states: tuple[LoadedTable, ...] = ()
-
-    def table(self, loaded: LoadedTable) -> TransactionTable:
-        """Return a table to change; the state given is what its changes begin with, at the first call."""
-        found = self._tables.get(loaded.identifier)
-        if found is None:
-            found = TransactionTable(self._transaction.table(loaded), self._cache)
-            self._tables[loaded.identifier] = found
-        return found
-
-    @property
-    def names(self) -> list[str]:
-        """The tables of the commit."""
-        return [".".join(identifier) for identifier in self._tables]
-
-    def find_table(self, identifier: tuple[str, ...]) -> TransactionTable | None:
-        """Return a table that is changed already."""
-        return self._tables.get(identifier)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error_type is not None:
-            self._transaction.roll_back()
-            self._delete_written()
-            return
-        try:
-            self.states = self._transaction.commit()
-        except FrazilError as problem:
-            if problem.may_clean_up:
-                self._delete_written()
-            raise
-        tell_commit(
-            self.states,
-            {
-                slot.snapshot_id
-                for transaction_table in self._tables.values()
-                for slot in transaction_table._changes.slots
-            },
-        )
-        if not self._transaction.was_unknown:
-            for table in self._tables.values():
-                table._delete_skipped()
-
-    def _delete_written(self) -> None:
-        for table in self._tables.values():
-            table._delete_written()
+        What is left out follows the table's properties and each branch's retention. With `cleans_metadata`, schemas
+        and specs go that no snapshot uses. A tag that somebody puts on a snapshot meanwhile keeps it.
+        """
+        return self._run(expiry_of(older_than, retain_last, snapshot_ids, cleans_metadata=cleans_metadata))
 
 
 class TransactionContext:
@@ -475,14 +360,14 @@ class TransactionContext:
     def __init__(self, table: Table, catalog: Catalog, cache: ManifestCache | None) -> None:
         self._table = table
         self._commit = OneCommit(catalog, cache)
-        self._told = telling(catalog, "transaction", table.name)
+        self._told = observe_run(catalog, "transaction", table.name)
 
     def __repr__(self) -> str:
         return f"<transaction of {self._table.name!r}, for a with block>"
 
     def __enter__(self) -> TransactionTable:
         self._told.__enter__()
-        return self._commit.table(self._table._begin())
+        return TransactionTable(self._commit.table(self._table._session.load()))
 
     def __exit__(
         self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -490,8 +375,10 @@ class TransactionContext:
         with ending(self._told, error_type, error, trace):
             self._commit.__exit__(error_type, error, trace)
         if error_type is None:
-            self._table._show(self._commit.states[0])
+            self._table._live.show(self._commit.states[0])
 
 
-def _changes_so_far(count: int) -> str:
-    return f"{count} change{'' if count == 1 else 's'} so far"
+def check_columns(columns: object) -> None:
+    """Refuse one text where a list of names is meant."""
+    if isinstance(columns, str):
+        raise InvalidRequestError(f"Cannot read the columns {columns!r}: give a list of names")

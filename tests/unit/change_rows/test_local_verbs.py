@@ -34,8 +34,8 @@ from frazil.errors import (
 from frazil.scan import read_manifests
 from frazil.storage.failing import FailingStorage
 from frazil.storage.memory import MemoryStorage
-from frazil.table import choose_engine
 from frazil.table.lake import Lake
+from frazil.verbs import choose_engine
 from tests.support.equality_delete_writer import write_equality_deletes
 from tests.support.write_history import VERSIONS_AND_MODES
 
@@ -244,9 +244,8 @@ def test_equality_deletes_are_kept_when_rows_change() -> None:
     for mode in ("copy-on-write", "merge-on-read"):
         table = new_table(2, mode)
         table.append(ROWS)
-        state = table._begin()
-        deletes = write_equality_deletes(pa.table({"id": [3]}), state, ["id"])
-        table._commit(state, RowDelta(tuple(deletes), None))
+        deletes = write_equality_deletes(pa.table({"id": [3]}), table.refresh().state, ["id"])
+        table._run(RowDelta(tuple(deletes), None))
         table.update({"v": "v + 1"}, where="id % 2 = 1", engine="local")
         table.delete("id = 5", engine="local")
         assert found(table) == {0: ("a", 0), 1: ("b", 11), 2: ("a", 20), 4: ("a", 40)}

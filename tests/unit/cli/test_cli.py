@@ -298,6 +298,16 @@ def test_local_query_loads_few_modules(warehouse: str) -> None:
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
+def test_local_query_prints_nothing_but_its_rows(warehouse: str) -> None:
+    """DuckDB's client reports what is left of it when a process ends without a last collection of garbage."""
+    command = [sys.executable, "-m", "frazil.cli", "-w", warehouse, "--format", "json", "sql", "--local"]
+    done = subprocess.run([*command, "select 1 x"], check=True, capture_output=True, text=True)
+    assert (json.loads(done.stdout), done.stderr) == ([{"x": 1}], "")
+    failed = subprocess.run([*command, "select * from nobody"], check=False, capture_output=True, text=True)
+    assert failed.stderr.splitlines()[0].startswith("Cannot find the table nobody")
+    assert len(failed.stderr.splitlines()) == 2
+
+
 @pytest.mark.parametrize("command", [["list"], ["schema", "db.events"], ["properties", "db.events"]])
 def test_metadata_commands_load_neither_arrow_nor_http(warehouse: str, command: list[str]) -> None:
     code = (

@@ -35,8 +35,8 @@ def new_table(tmp_path: Path, schema: str = "id bigint, kind string", **options:
 
 
 def add(table: frazil.Table, source: Any, **options: Any) -> AddFilesResult:
-    state, result = add_files(table._catalog, table.refresh().state, source, threads=1, **options)
-    table._show(state)
+    _, result = add_files(table._catalog, table.refresh().state, source, threads=1, **options)
+    table.refresh()
     return result
 
 

@@ -61,5 +61,4 @@ def test_every_declaration_is_complete(procedure: Procedure) -> None:
 
 
 def test_procedures_page_matches_the_declarations() -> None:
-    write_it = "python -c 'from tools.procedures_markdown import *; print(procedures_markdown(), end=str())'"
-    assert PAGE.read_text("utf-8") == procedures_markdown(), f"docs/procedures.md is old; write it: {write_it}"
+    assert PAGE.read_text("utf-8") == procedures_markdown(), "run make names"

@@ -89,10 +89,10 @@ def request_for(
 
 
 def rewrite(table: frazil.Table, strategy: Strategy = "binpack", **options: Any) -> RewriteDataFilesResult:
-    state, result = rewrite_data_files(
+    _, result = rewrite_data_files(
         table._catalog, table.refresh().state, request_for(table, strategy, **options), threads=2
     )
-    table._show(state)
+    table.refresh()
     return result
 
 
@@ -326,8 +326,8 @@ def test_branch_is_rewritten_without_changing_others() -> None:
     main, audit = content(table), content(table, ref="audit")
     request = request_for(table)
     request = RewriteRequest(request.options, target=Target("audit"))
-    state, result = rewrite_data_files(table._catalog, table.state, request)
-    table._show(state)
+    _, result = rewrite_data_files(table._catalog, table.state, request)
+    table.refresh()
     assert result.rewritten_data_files_count == 7
     assert (content(table), content(table, ref="audit")) == (main, audit)
     assert len(files_of(table)) == 6
@@ -353,8 +353,8 @@ class Beside:
 
 def beside(table: frazil.Table, act: Callable[[], object], **options: Any) -> RewriteDataFilesResult:
     request = request_for(table, max_concurrent_file_group_rewrites=1, **options)
-    state, result = rewrite_data_files(table._catalog, table.state, request, rewriter=Beside(act))
-    table._show(state)
+    _, result = rewrite_data_files(table._catalog, table.state, request, rewriter=Beside(act))
+    table.refresh()
     return result
 
 

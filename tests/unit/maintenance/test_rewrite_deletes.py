@@ -101,19 +101,19 @@ class Deleted:
         return {one: names.count(one) for one in sorted(set(names))}
 
     def rewrite(self, *, dry_run: bool = False, where: str = "true", **options: Any) -> RewritePositionDeletesResult:
-        state, result = rewrite_position_delete_files(
+        _, result = rewrite_position_delete_files(
             self.table._catalog,
             self.table.refresh().state,
             options,
             where=parse_predicate(where),
             dry_run=dry_run,
         )
-        self.table._show(state)
+        self.table.refresh()
         return result
 
     def convert(self, *, dry_run: bool = False) -> ConvertEqualityDeletesResult:
-        state, result = convert_equality_deletes(self.table._catalog, self.table.refresh().state, dry_run=dry_run)
-        self.table._show(state)
+        _, result = convert_equality_deletes(self.table._catalog, self.table.refresh().state, dry_run=dry_run)
+        self.table.refresh()
         return result
 
 

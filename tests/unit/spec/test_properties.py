@@ -251,8 +251,7 @@ def test_properties_are_picklable() -> None:
 
 def test_properties_page_is_current() -> None:
     page = Path(__file__).parents[3] / "docs" / "properties.md"
-    write_it = "python -c 'from tools.properties_markdown import *; print(properties_markdown(), end=str())'"
-    assert page.read_text(encoding="utf-8") == properties_markdown(), f"docs/properties.md is old; write it: {write_it}"
+    assert page.read_text(encoding="utf-8") == properties_markdown(), "run make names"
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from frazil.storage.locations import (
     location_key,
     manifest_list_name,
     manifest_name,
+    may_overlap,
     metadata_file_name,
     metadata_folder,
     parse_location,
@@ -302,3 +303,18 @@ def test_equivalent_schemes_share_keys_columns_and_folders(one: str, other: str)
     assert len({location_key(path) for path in paths}) == 1
     assert len(set(location_keys(pa.array(paths)))) == 1
     assert all(is_under(path, f"{one}://b/t") for path in paths)
+
+
+@pytest.mark.parametrize(
+    ("location", "other"),
+    [
+        ("s3://b/team/x/%2e%2e/f", "s3://b/team/x"),
+        ("s3://b/team/x/%2e%2e/f", "s3://b/team/f"),
+        ("s3a://b/team/x/%252e%252e/f", "s3://b/team/x"),
+        ("file:///wh/team/x/%2E./f", "/wh/team/x"),
+        ("/wh/team", "file:///wh/team/x/%2e%2e/f"),
+    ],
+)
+def test_folders_overlap_if_they_may_by_any_reading_of_their_escapes(location: str, other: str) -> None:
+    assert may_overlap(location, other) and may_overlap(other, location)
+    assert not may_overlap(location, "s3://b/other") and not may_overlap(location, "/wh/other")

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 import frazil
 from frazil.errors import InvalidRequestError
-from frazil.table.local_statements import run_statement
+from frazil.table.local_sql.statements import run_statement
 
 
 class Rows:

@@ -13,7 +13,9 @@ import time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
+import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 import polars as pl
 import pyarrow as pa
@@ -248,6 +250,11 @@ def test_frames_of_the_caller_can_be_joined(lake: Lake) -> None:
     assert sorted(values(lake, "table mine", mine={"a": [1, 2]})) == [1, 2]
     with pytest.raises(InvalidRequestError, match="Cannot use 'mine' as a table: it is of the type int"):
         lake.sql(query, mine=5)
+    for mine, name in ((np.array([1, 2]), "ndarray"), (pd.Series([1]), "int64")):
+        with pytest.raises(InvalidRequestError, match=f"Cannot use 'mine' as a table: .*{name}"):
+            lake.sql(query, mine=mine)
+    with pytest.raises(InvalidRequestError, match="Cannot use 'mine' as a table: it is empty"):
+        lake.sql(query, mine=[])
 
 
 def test_python_variables_are_not_tables(lake: Lake) -> None:
@@ -297,6 +304,7 @@ def test_long_result_is_computed_lazily(lake: Lake) -> None:
         ("select nobody from db.t", InvalidRequestError, 'column "nobody" not found'),
         ("select 1 +", TextSyntaxError, "Cannot parse the query"),
         ("select cast('x' as int)", InvalidRequestError, "Could not convert string 'x' to INT32"),
+        ("select 'é'::bit = '1'::bit", InvalidRequestError, "Invalid character encountered in string -> bit"),
         ("select nobody(1)", InvalidRequestError, "Scalar Function with name nobody does not exist"),
         ("select * from '/etc/passwd'", TableNotFoundError, "it has no namespace"),
         ("from read_text('/etc/passwd')", InvalidRequestError, "a query reads tables only"),
@@ -305,6 +313,12 @@ def test_long_result_is_computed_lazily(lake: Lake) -> None:
         ("", InvalidRequestError, "contains no statement"),
         ("select * from db.t version as of 1", TextSyntaxError, r"AT \(VERSION => 5\)"),
         ("select ?", InvalidRequestError, r"Write \$name"),
+        ("show tables", UnsupportedError, r"Cannot run SHOW here.*lake\.list_tables"),
+        ("from (show all tables)", UnsupportedError, "what is in DuckDB, not in the lake"),
+        ("pivot db.t on s using count(*)", UnsupportedError, "a PIVOT whose columns are not listed.*IN \\('a', 'b'\\)"),
+        ("select '1'::bit b", UnsupportedError, "Cannot return the column 'b': it is a BIT"),
+        ("select [timetz '05:00:00+02'] t", UnsupportedError, r"'t': it is a TIME WITH TIME ZONE\[\]"),
+        ("select (-1)::uhugeint", InvalidRequestError, "out of range|destination"),
     ],
 )
 def test_invalid_input_has_a_clear_error(lake: Lake, text: str, error_type: type[FrazilError], message: str) -> None:
@@ -416,6 +430,24 @@ def test_nan_is_found_despite_statistics(tmp_path: Path, condition: str) -> None
         assert math.isnan(values(lake, "select max(d) from db.t")[0])
 
 
+def test_a_condition_that_is_true_of_null_drops_no_row_of_an_outer_join(tmp_path: Path) -> None:
+    with frazil.connect(tmp_path) as lake:
+        for name in ("t", "u"):
+            lake.create_table(f"db.{name}", "i int, s string, d int").append([{"i": 1, "s": "a", "d": 1}])
+        joined = "select u.i from db.t t left join db.u u on t.i = u.i"
+        assert values(lake, f"{joined} where (coalesce(u.i, 1) = 1 and u.s is null) or u.d = 2") == []
+        assert values(lake, f"{joined} where 5 in (u.i, 5) and u.s is null or u.d = 2") == []
+        assert "0 kept" in lake.sql(f"{joined} where u.s = 'b' and (u.d = 2 or u.d in (3, 4))").explain()
+
+
+def test_a_literal_of_more_digits_than_a_decimal_is_a_double(tmp_path: Path) -> None:
+    with frazil.connect(tmp_path) as lake:
+        lake.create_table("db.t", "l bigint").append([{"l": 2**60 - 3}])
+        for digits in (20, 32):
+            text = f"select count(*) from db.t where l = {2**60 + 1}.{'1'.zfill(digits)}"
+            assert values(lake, text) == [1]
+
+
 def test_condition_on_a_union_uses_the_union_type(tmp_path: Path) -> None:
     with frazil.connect(tmp_path) as lake:
         table = lake.create_table("db.t", "i int, l long, m decimal(9,2)")
@@ -437,6 +469,51 @@ def test_duplicate_column_names_are_numbered(lake: Lake) -> None:
     assert result.column_names == ["id", "id_1"]
     assert result.to_pandas().values.tolist() == [[3, 3]]
     assert next(result.to_batches()).schema.names == ["id", "id_1"]
+
+
+NESTED = [
+    ("{'a': true, 'u': $u, 'n': 1::hugeint}", {"a": True, "u": UUID(int=5), "n": Decimal(1)}),
+    ("[true, null]", [True, None]),
+    ("[[$u], null]", [[UUID(int=5)], None]),
+    ("map {$u: sum(3)}", [(UUID(int=5), Decimal(9))]),
+    ("[1::hugeint, null]::hugeint[2]", [Decimal(1), None]),
+    ("list(n order by n)", [Decimal(1), Decimal(2), None]),
+]
+
+
+@pytest.mark.parametrize("text, value", NESTED)
+@pytest.mark.parametrize("trust", ["all", "none"])
+def test_types_of_duckdb_are_exact_inside_of_others(tmp_path: Path, trust: str, text: str, value: Any) -> None:
+    frazil.connect(tmp_path).close()
+    with frazil.connect(tmp_path, trust=trust) as lake:
+        rows = "(select unnest([1, 2, null])::uhugeint n)"
+        result = lake.sql(f"select {text} x, $u y from {rows}", u=UUID(int=5)).to_arrow()
+        result.validate(full=True)
+        assert result.to_pylist()[0] == {"x": value, "y": UUID(int=5)}
+
+
+@pytest.mark.parametrize("number", ["uhugeint '340282366920938463463374607431768211455'", f"{10**38}::hugeint"])
+def test_a_whole_number_of_more_digits_than_a_decimal_is_an_error(lake: Lake, number: str) -> None:
+    for text in (number, f"[{number}]", f"{{'a': {number}}}"):
+        with pytest.raises(EngineError, match="more than 38 digits"):
+            lake.sql(f"select {text} x").to_arrow()
+
+
+def test_slices_of_nested_columns_keep_their_values(lake: Lake) -> None:
+    rows = lake.sql(
+        f"select map {{range::hugeint: [range % 2 = 0]}} m, [range::hugeint] l from range({2**17 + 3})"
+    ).to_arrow()
+    rows.validate(full=True)
+    assert rows.slice(2**17).to_pylist() == [
+        {"m": [(Decimal(at), [at % 2 == 0])], "l": [Decimal(at)]} for at in range(2**17, 2**17 + 3)
+    ]
+
+
+def test_a_parameter_in_nanoseconds_reaches_a_process_of_its_own(tmp_path: Path) -> None:
+    frazil.connect(tmp_path).close()
+    moment = np.datetime64("2024-01-01T00:00:00.000000001", "ns")
+    with frazil.connect(tmp_path, trust="none") as lake:
+        assert lake.sql("select $x::varchar x", x=moment).to_pylist() == [{"x": "2024-01-01 00:00:00.000000001"}]
 
 
 def test_unrepresentable_values_are_refused_by_name(lake: Lake) -> None:

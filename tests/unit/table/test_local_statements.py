@@ -22,7 +22,7 @@ from frazil.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
-from frazil.table.local_statements import run_statement
+from frazil.table.local_sql.statements import run_statement
 from tests.unit.table.plain_queries import PlainQueries, Rows
 
 

@@ -523,7 +523,7 @@ def _shape(table: frazil.Table) -> dict[str, Any]:
         ("'identifier-fields' = 'id'", "expected"),
         ("'identifier-fields' = '[nope]'", "nope"),
         ("'identifier-fields' = '[id]'", "it is optional"),
-        ("'partition-field-names' = '[a]'", "there are 0 of them"),
+        ("'partition-field-names' = '[a]'", "the table has 0 of them"),
         ("'partition-field-names' = 'a'", "expected"),
     ],
 )

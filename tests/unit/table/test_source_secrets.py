@@ -46,10 +46,10 @@ def test_secrets_are_read_where_an_address_arrives(tmp_path: Path) -> None:
     assert SECRET.encode() not in sent
     assert pickle.loads(sent).load("lake.db.t").name == "db.t"
     secrets.write_text("[]")
-    with pytest.raises(InvalidRequestError, match="Cannot read the secrets"):
+    with pytest.raises(InvalidRequestError, match="Cannot read catalog credentials"):
         address.open()
     secrets.unlink()
-    with pytest.raises(InvalidRequestError, match="Cannot read the secrets"):
+    with pytest.raises(InvalidRequestError, match="Cannot read catalog credentials"):
         address.open()
 
 

@@ -1,7 +1,6 @@
 """Tables of Glue as it takes them, with the fields that Iceberg Java gives them.
 
-A table that Glue returns has fields that it does not take back; of those that it takes, others than the changed ones are
-kept unchanged.
+Glue returns fields of a table that it does not accept. The accepted ones that a change does not set are kept unchanged.
 """
 
 from __future__ import annotations

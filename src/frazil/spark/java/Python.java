@@ -77,12 +77,12 @@ public class Python {
 
   /** Returns the socket of the call that this thread serves; null if it serves none, or Py4J does not reveal it. */
   static Socket served() {
-    Object[] known = (Object[]) SERVED.get();
-    if (known == null) {
-      known = new Object[] {Door.python() == null ? null : find(Door.python())};
-      SERVED.set(known);
+    Object[] cached = (Object[]) SERVED.get();
+    if (cached == null) {
+      cached = new Object[] {Door.python() == null ? null : find(Door.python())};
+      SERVED.set(cached);
     }
-    return (Socket) known[0];
+    return (Socket) cached[0];
   }
 
   private static Socket find(Object answers) {
@@ -111,14 +111,14 @@ public class Python {
   }
 
   private static void keep(Object answers) {
-    Object made = connection(answers);
-    if (made == null) return;
+    Object connection = connection(answers);
+    if (connection == null) return;
     for (Iterator all = CONNECTIONS.entrySet().iterator(); all.hasNext(); ) {
       Map.Entry one = (Map.Entry) all.next();
       if (((Thread) one.getKey()).isAlive()) continue;
       all.remove();
       ((ClientServerConnection) one.getValue()).shutdown();
     }
-    CONNECTIONS.put(Thread.currentThread(), made);
+    CONNECTIONS.put(Thread.currentThread(), connection);
   }
 }

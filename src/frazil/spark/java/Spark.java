@@ -23,16 +23,16 @@ import scala.collection.immutable.Seq;
 /** Parts of Spark whose names or arguments differ between its versions. */
 public class Spark {
   /** Call the overload of a Scala object's method with the most parameters, since older versions may have fewer. */
-  public static Object call(Class kind, String name, Object[] given) {
+  public static Object call(Class kind, String name, Object[] arguments) {
     try {
       Object module = kind.getField("MODULE$").get(null);
-      Method found = null;
+      Method method = null;
       Method[] all = kind.getMethods();
       for (int i = 0; i < all.length; i++) {
-        if (!all[i].getName().equals(name) || all[i].getParameterCount() > given.length) continue;
-        if (found == null || all[i].getParameterCount() > found.getParameterCount()) found = all[i];
+        if (!all[i].getName().equals(name) || all[i].getParameterCount() > arguments.length) continue;
+        if (method == null || all[i].getParameterCount() > method.getParameterCount()) method = all[i];
       }
-      if (found != null) return found.invoke(module, java.util.Arrays.copyOf(given, found.getParameterCount()));
+      if (method != null) return method.invoke(module, java.util.Arrays.copyOf(arguments, method.getParameterCount()));
     } catch (InvocationTargetException e) {
       Door.raise(e.getCause());
     } catch (ReflectiveOperationException e) {
@@ -66,8 +66,8 @@ public class Spark {
     }
   }
 
-  public static Seq align(String verb, Object[] given) {
-    return (Seq) call(org.apache.spark.sql.catalyst.analysis.AssignmentUtils$.class, verb, given);
+  public static Seq align(String verb, Object[] arguments) {
+    return (Seq) call(org.apache.spark.sql.catalyst.analysis.AssignmentUtils$.class, verb, arguments);
   }
 
   /** Returns whether a plan's flag is set; older versions may lack it. */
@@ -100,7 +100,7 @@ public class Spark {
   }
 
   public static DataSourceV2Relation relation(LakeTable table, CaseInsensitiveStringMap options) {
-    Object[] given = {
+    Object[] arguments = {
       table,
       scala.Option.apply(table.catalog()),
       scala.Option.apply(table.identifier()),
@@ -108,7 +108,7 @@ public class Spark {
       scala.Option.empty()
     };
     return (DataSourceV2Relation)
-        call(org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation$.class, "create", given);
+        call(org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation$.class, "create", arguments);
   }
 
   /** Returns a relation of Spark's older streaming API over a class that makes its sources, with one option. */
@@ -116,10 +116,10 @@ public class Spark {
       org.apache.spark.sql.classic.SparkSession session, String provider, String option, String value) {
     HashMap options = new HashMap();
     options.put(option, value);
-    java.lang.reflect.Constructor made =
+    java.lang.reflect.Constructor constructor =
         org.apache.spark.sql.execution.datasources.DataSource.class.getConstructors()[0];
-    Object[] arguments = new Object[made.getParameterCount()];
-    Class[] kinds = made.getParameterTypes();
+    Object[] arguments = new Object[constructor.getParameterCount()];
+    Class[] kinds = constructor.getParameterTypes();
     for (int i = 0; i < arguments.length; i++) {
       if (kinds[i] == scala.Option.class) arguments[i] = scala.Option.empty();
       else if (kinds[i] == Seq.class) arguments[i] = Door.seq(new ArrayList());
@@ -129,7 +129,7 @@ public class Spark {
       else arguments[i] = session;
     }
     try {
-      return (LogicalPlan) call(streamingRelation(), "apply", new Object[] {made.newInstance(arguments)});
+      return (LogicalPlan) call(streamingRelation(), "apply", new Object[] {constructor.newInstance(arguments)});
     } catch (ReflectiveOperationException e) {
       throw new UnsupportedOperationException(String.valueOf(e));
     }
@@ -153,13 +153,13 @@ public class Spark {
 
   /** Returns an update action; newer versions note whether it was written as `*`. */
   public static Object update(scala.Option condition, Seq assignments) {
-    java.lang.reflect.Constructor made = UpdateAction.class.getConstructors()[0];
-    Object[] arguments = new Object[made.getParameterCount()];
+    java.lang.reflect.Constructor constructor = UpdateAction.class.getConstructors()[0];
+    Object[] arguments = new Object[constructor.getParameterCount()];
     arguments[0] = condition;
     arguments[1] = assignments;
     if (arguments.length > 2) arguments[2] = Boolean.TRUE;
     try {
-      return made.newInstance(arguments);
+      return constructor.newInstance(arguments);
     } catch (ReflectiveOperationException e) {
       throw new UnsupportedOperationException(String.valueOf(e));
     }
@@ -176,29 +176,29 @@ public class Spark {
 
   /** Returns the ids of the lakes that a session sees, by name, as JSON. */
   public static String lakes(org.apache.spark.sql.classic.SparkSession session) {
-    HashMap found = new HashMap();
+    HashMap ids = new HashMap();
     for (Object one : Door.map(session.sessionState().conf().getAllConfs()).entrySet()) {
       String key = (String) ((Map.Entry) one).getKey();
       if (key.startsWith("spark.sql.catalog.") && key.endsWith(".lake-id"))
-        found.put(key.substring(18, key.length() - 8), ((Map.Entry) one).getValue());
+        ids.put(key.substring(18, key.length() - 8), ((Map.Entry) one).getValue());
     }
-    return Door.text(found);
+    return Door.text(ids);
   }
 
   /** Returns the settings of a session with a prefix, as JSON. */
   public static String settings(org.apache.spark.sql.classic.SparkSession session, String prefix) {
-    HashMap found = new HashMap();
+    HashMap settings = new HashMap();
     for (Object one : Door.map(session.sessionState().conf().getAllConfs()).entrySet()) {
       Map.Entry entry = (Map.Entry) one;
-      if (((String) entry.getKey()).startsWith(prefix)) found.put(entry.getKey(), entry.getValue());
+      if (((String) entry.getKey()).startsWith(prefix)) settings.put(entry.getKey(), entry.getValue());
     }
-    return Door.text(found);
+    return Door.text(settings);
   }
 
   public static Column[] columns(Seq definitions, Object plan) {
-    ArrayList found = new ArrayList();
-    for (Object one : Door.list(definitions)) found.add(((ColumnDefinition) one).toV2Column("CREATE TABLE"));
-    return (Column[]) found.toArray(new Column[0]);
+    ArrayList columns = new ArrayList();
+    for (Object one : Door.list(definitions)) columns.add(((ColumnDefinition) one).toV2Column("CREATE TABLE"));
+    return (Column[]) columns.toArray(new Column[0]);
   }
 
   public static NamedReference reference(List parts) {

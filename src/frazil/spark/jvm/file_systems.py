@@ -53,6 +53,9 @@ _HIDDEN = (
     "server-side-encryption-algorithm", "server-side-encryption.key",
 )  # fmt: skip
 """Settings that make Hadoop send keys of the session, whatever the credentials of a bucket are."""
+_KEY_STORES = "hadoop.security.credential.provider.path"
+_NO_KEY_STORE = ","
+"""A list without an entry; Hadoop's S3 file system takes an empty text for a path and does not start."""
 _OTHER_SETTING = re.compile(r"\.assumed\.role\.")
 """In the name of a bucket this makes the setting one of another bucket; `${…}` in a value stands for a setting."""
 _JAR = re.compile(r"hadoop-client-(?:api|runtime)-(\d+(?:\.\d+)*)\.jar")
@@ -195,7 +198,7 @@ def hadoop_options(spark: SparkSession, storage: Storage, location: str) -> dict
     options |= {f"fs.{scheme}.impl.disable.cache": "true" for scheme in (*_S3, *_AZURE)}
     if account.is_strange:
         options |= {f"{prefix}{name}": "" for prefix in ("fs.s3a.", _bucket_prefix(location)) for name in _HIDDEN}
-        options["hadoop.security.credential.provider.path"] = ""
+        options[_KEY_STORES] = _NO_KEY_STORE
     keys = _keys_of(properties)
     if keys is None or not is_classic(spark) or urlsplit(location).scheme not in _S3:
         return options

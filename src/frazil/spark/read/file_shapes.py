@@ -25,20 +25,9 @@ from frazil.codec.manifest_avro import ManifestColumns
 from frazil.datafile.file_schema import FileSchema, walk
 from frazil.datafile.raw_batch import ReadRules
 from frazil.datafile.read_parquet import ParquetReader
+from frazil.spec import types as ft
 from frazil.spec.schema import Schema
 from frazil.spec.table_metadata import TableMetadata
-from frazil.spec.types import (
-    BinaryType,
-    DateType,
-    DecimalType,
-    FixedType,
-    GeographyType,
-    GeometryType,
-    NestedField,
-    TimestampNsType,
-    Type,
-    UuidType,
-)
 from frazil.storage.base import Storage
 from frazil.threads import default_threads, map_in_order
 
@@ -75,7 +64,7 @@ BY_ID = FileShape()
 """The shape of files whose columns Spark finds by id, and whose missing columns it fills."""
 
 
-def default_parts(fields: Sequence[NestedField]) -> frozenset[int]:
+def default_parts(fields: Sequence[ft.NestedField]) -> frozenset[int]:
     """Return the ids of fields with an initial default that Spark's reader does not fill."""
     schema = Schema(tuple(fields))
     top = {field.field_id for field in fields}
@@ -86,29 +75,29 @@ def default_parts(fields: Sequence[NestedField]) -> frozenset[int]:
     )
 
 
-def is_filled_by_spark(data_type: Type) -> bool:
+def is_filled_by_spark(data_type: ft.Type) -> bool:
     """Return whether Spark's reader fills a missing top-level column of a type with its default."""
-    if isinstance(data_type, DecimalType):
+    if isinstance(data_type, ft.DecimalType):
         return data_type.precision <= _LONG_DIGITS
     return not data_type.is_nested and not isinstance(
-        data_type, BinaryType | FixedType | UuidType | GeometryType | GeographyType
+        data_type, ft.BinaryType | ft.FixedType | ft.UuidType | ft.GeometryType | ft.GeographyType
     )
 
 
-def former_dates(metadata: TableMetadata, fields: Sequence[NestedField]) -> frozenset[int]:
+def former_dates(metadata: TableMetadata, fields: Sequence[ft.NestedField]) -> frozenset[int]:
     """Return the ids of nanosecond fields that files may store as dates, which Spark would misread."""
     ids = {schema.schema_id for schema in metadata.schemas}
     is_complete = ids == set(range(len(ids)))
     return frozenset(
         field_id
         for field_id, field in Schema(tuple(fields)).fields_by_id.items()
-        if isinstance(field.field_type, TimestampNsType)
+        if isinstance(field.field_type, ft.TimestampNsType)
         and (not is_complete or any(_is_date(schema.find_field(field_id)) for schema in metadata.schemas))
     )
 
 
-def _is_date(field: NestedField | None) -> bool:
-    return field is not None and isinstance(field.field_type, DateType)
+def _is_date(field: ft.NestedField | None) -> bool:
+    return field is not None and isinstance(field.field_type, ft.DateType)
 
 
 class FileShapes:

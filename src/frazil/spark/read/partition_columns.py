@@ -29,28 +29,10 @@ from frazil.spark.jvm.jvm_write import hash_longs
 from frazil.spark.jvm.ship_package import ship_package
 from frazil.spark.own_columns import F
 from frazil.spark.types import stored_type
+from frazil.spec import types as ft
 from frazil.spec.partitioning import PartitionSpec
 from frazil.spec.schema import Schema
 from frazil.spec.transforms import Bucket, Day, Hour, Month, Transform, Truncate, Year
-from frazil.spec.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    StringType,
-    StructType,
-    TimestampNsType,
-    TimestampType,
-    TimestamptzNsType,
-    TimestamptzType,
-    Type,
-    UuidType,
-)
 from frazil.sql.quote_names import quote
 
 _MICROS_PER_HOUR = 3_600_000_000
@@ -59,8 +41,8 @@ _MAX_NAME = 180
 """Folder names have at most 255 bytes on common file systems, and the column's own name is part of it."""
 _MAX_NUMBER = 41
 """The most characters of a value that is not text: 38 digits, a point, a sign and a zero."""
-_BYTES = (StringType, BinaryType, FixedType, UuidType)
-_NANOS = (TimestampNsType, TimestamptzNsType)
+_BYTES = (ft.StringType, ft.BinaryType, ft.FixedType, ft.UuidType)
+_NANOS = (ft.TimestampNsType, ft.TimestamptzNsType)
 
 
 def field_column(schema: Schema, field_id: int) -> Column:
@@ -105,7 +87,7 @@ def partition_key(spec: PartitionSpec, schema: Schema, spark: SparkSession) -> C
     return F.when(is_long, F.concat(F.lit("h"), F.sha2(key, 256))).otherwise(key)
 
 
-def decode_key(text: str, spec: PartitionSpec, partition_type: StructType) -> tuple[Any, ...] | None:
+def decode_key(text: str, spec: PartitionSpec, partition_type: ft.StructType) -> tuple[Any, ...] | None:
     """Return the partition tuple that a key encodes, or None if the key is a hash."""
     if text.startswith("h"):
         return None
@@ -116,30 +98,30 @@ def decode_key(text: str, spec: PartitionSpec, partition_type: StructType) -> tu
     return tuple(values)
 
 
-def _encode(value: Column, data_type: Type) -> Column:
-    if isinstance(data_type, StringType | BinaryType | FixedType | UuidType):
+def _encode(value: Column, data_type: ft.Type) -> Column:
+    if isinstance(data_type, ft.StringType | ft.BinaryType | ft.FixedType | ft.UuidType):
         # The leading letter distinguishes an empty text.
         text = F.concat(F.lit("x"), F.hex(value))
-    elif isinstance(data_type, BooleanType):
+    elif isinstance(data_type, ft.BooleanType):
         text = F.when(value, F.lit("1")).when(~value, F.lit("0"))
     else:
         text = value.cast("string")
     return F.coalesce(text, F.lit("n"))
 
 
-def _decode(text: str, data_type: Type) -> Any:
+def _decode(text: str, data_type: ft.Type) -> Any:
     if text == "n":
         return None
     if isinstance(data_type, _BYTES):
         raw = bytes.fromhex(text[1:])
-        if isinstance(data_type, StringType):
+        if isinstance(data_type, ft.StringType):
             return raw.decode()
-        return UUID(bytes=raw) if isinstance(data_type, UuidType) else raw
-    if isinstance(data_type, BooleanType):
+        return UUID(bytes=raw) if isinstance(data_type, ft.UuidType) else raw
+    if isinstance(data_type, ft.BooleanType):
         return text == "1"
-    if isinstance(data_type, FloatType | DoubleType):
+    if isinstance(data_type, ft.FloatType | ft.DoubleType):
         return float(text)
-    if isinstance(data_type, DecimalType):
+    if isinstance(data_type, ft.DecimalType):
         return Decimal(text).quantize(Decimal(1).scaleb(-data_type.scale))
     return int(text)
 
@@ -147,9 +129,9 @@ def _decode(text: str, data_type: Type) -> Any:
 # Transforms
 
 
-def transform_value(transform: Transform, column: Column, data_type: Type, spark: SparkSession) -> Column:
+def transform_value(transform: Transform, column: Column, data_type: ft.Type, spark: SparkSession) -> Column:
     """Return a transform of a column in stored form; dates and timestamps become the format's numbers."""
-    if isinstance(data_type, GeometryType | GeographyType):
+    if isinstance(data_type, ft.GeometryType | ft.GeographyType):
         raise InvalidRequestError(f"Cannot apply {transform} to a {data_type} column")
     if _needs_arrow(transform, data_type):
         return _on_arrow(transform, column, data_type, spark)
@@ -164,13 +146,13 @@ def transform_value(transform: Transform, column: Column, data_type: Type, spark
     raise UnsupportedError(f"Cannot write to partitions by {transform}: the transform is unknown")
 
 
-def plain_number(column: Column, data_type: Type) -> Column:
+def plain_number(column: Column, data_type: ft.Type) -> Column:
     """Convert dates and timestamps to the format's numbers; return other columns unchanged."""
-    if isinstance(data_type, DateType):
+    if isinstance(data_type, ft.DateType):
         return F.unix_date(column)
-    if isinstance(data_type, TimestamptzType):
+    if isinstance(data_type, ft.TimestamptzType):
         return F.unix_micros(column)
-    if isinstance(data_type, TimestampType):
+    if isinstance(data_type, ft.TimestampType):
         return F.timestamp_diff("MICROSECOND", F.expr("timestamp_ntz'1970-01-01'"), column)
     return column
 
@@ -180,8 +162,8 @@ def _divide_down(column: Column, by: int) -> Column:
     return F.call_function("div", column - F.pmod(column, divisor), divisor)
 
 
-def _time_part(transform: Transform, column: Column, data_type: Type) -> Column:
-    if isinstance(data_type, DateType):
+def _time_part(transform: Transform, column: Column, data_type: ft.Type) -> Column:
+    if isinstance(data_type, ft.DateType):
         days = F.unix_date(column)
     else:
         micros = _divide_down(column, 1000) if isinstance(data_type, _NANOS) else plain_number(column, data_type)
@@ -190,20 +172,20 @@ def _time_part(transform: Transform, column: Column, data_type: Type) -> Column:
         days = _divide_down(micros, _MICROS_PER_DAY).cast("int")
     if isinstance(transform, Day):
         return days
-    date = column if isinstance(data_type, DateType) else F.date_from_unix_date(days)
+    date = column if isinstance(data_type, ft.DateType) else F.date_from_unix_date(days)
     years = F.year(date) - F.lit(1970)
     return years if isinstance(transform, Year) else years * F.lit(12) + F.month(date) - F.lit(1)
 
 
-def _needs_arrow(transform: Transform, data_type: Type) -> bool:
+def _needs_arrow(transform: Transform, data_type: ft.Type) -> bool:
     """Return whether no Spark expression computes a transform exactly."""
     if isinstance(transform, Bucket):
-        return isinstance(data_type, StringType | BinaryType | FixedType | UuidType | DecimalType)
-    return isinstance(transform, Truncate) and isinstance(data_type, DecimalType)
+        return isinstance(data_type, ft.StringType | ft.BinaryType | ft.FixedType | ft.UuidType | ft.DecimalType)
+    return isinstance(transform, Truncate) and isinstance(data_type, ft.DecimalType)
 
 
-def _truncate(transform: Truncate, column: Column, data_type: Type) -> Column:
-    if isinstance(data_type, StringType | BinaryType):
+def _truncate(transform: Truncate, column: Column, data_type: ft.Type) -> Column:
+    if isinstance(data_type, ft.StringType | ft.BinaryType):
         return F.substring(column, 1, transform.width)
     width = F.lit(transform.width).cast(stored_type(data_type))
     cut = F.try_subtract(column, F.pmod(column, width))
@@ -213,7 +195,7 @@ def _truncate(transform: Truncate, column: Column, data_type: Type) -> Column:
     return F.when(column.isNotNull() & cut.isNull(), F.lit(wrapped.result).cast(stored_type(data_type))).otherwise(cut)
 
 
-def _bucket(transform: Bucket, column: Column, data_type: Type, spark: SparkSession) -> Column:
+def _bucket(transform: Bucket, column: Column, data_type: ft.Type, spark: SparkSession) -> Column:
     number = plain_number(column, data_type)
     if isinstance(data_type, _NANOS):
         number = _divide_down(number, 1000)
@@ -224,7 +206,7 @@ def _bucket(transform: Bucket, column: Column, data_type: Type, spark: SparkSess
     return F.when(column.isNotNull(), bucket)
 
 
-def _on_arrow(transform: Transform, column: Column, data_type: Type, spark: SparkSession) -> Column:
+def _on_arrow(transform: Transform, column: Column, data_type: ft.Type, spark: SparkSession) -> Column:
     """Return a transform that Python workers compute on Arrow columns."""
     arrow_udf = getattr(F, "arrow_udf", None)
     if arrow_udf is None:
@@ -239,7 +221,7 @@ def _on_arrow(transform: Transform, column: Column, data_type: Type, spark: Spar
     return transformed
 
 
-def _transform_of(transform: Transform, data_type: Type) -> Callable[[pa.Array], pa.Array]:
+def _transform_of(transform: Transform, data_type: ft.Type) -> Callable[[pa.Array], pa.Array]:
     def compute(column: pa.Array) -> pa.Array:
         return transform_column(transform, stored_as(column, data_type), data_type)
 
@@ -247,7 +229,7 @@ def _transform_of(transform: Transform, data_type: Type) -> Callable[[pa.Array],
     return compute
 
 
-def stored_as(column: Any, data_type: Type) -> Any:
+def stored_as(column: Any, data_type: ft.Type) -> Any:
     """Convert an Arrow column of Spark's, in stored form, to the format's Arrow type."""
     target = to_arrow_type(data_type)
     storage = target.storage_type if isinstance(target, pa.BaseExtensionType) else target

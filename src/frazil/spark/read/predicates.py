@@ -51,25 +51,8 @@ from frazil.expr.predicates import (
     push_not,
     starts_with,
 )
+from frazil.spec import types as ft
 from frazil.spec.schema import Schema
-from frazil.spec.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    NestedField,
-    StringType,
-    TimestampNsType,
-    TimestampType,
-    TimestamptzNsType,
-    TimestamptzType,
-    TimeType,
-    Type,
-    UuidType,
-)
 from frazil.sql.sql_literals import stored_literal
 
 _DAY_MICROS = 86_400_000_000
@@ -83,7 +66,7 @@ _TIME = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(?:\.([0-9]{
 _MICRO_DIGITS = 6
 _FAR_NANOS = 2**63 - 1000
 _MAX_SHOWN = 200
-SHOWN_OTHERWISE = (UuidType, TimeType, TimestampNsType, TimestamptzNsType)
+SHOWN_OTHERWISE = (ft.UuidType, ft.TimeType, ft.TimestampNsType, ft.TimestamptzNsType)
 """Types whose shown form differs from the stored form, and supports pruning."""
 Node = Sequence[Any]
 Paths = Mapping[tuple[str, ...], int]
@@ -164,7 +147,7 @@ class _Reader:
             return self._unequal(parts[0], parts[1:])
         return None
 
-    def _find(self, node: Node) -> NestedField | None:
+    def _find(self, node: Node) -> ft.NestedField | None:
         """Return the field that a node names, which may be nested, or None."""
         path: list[str] = []
         while node[0] == "part":
@@ -175,7 +158,7 @@ class _Reader:
         field_id = self._paths.get((node[1], *path))
         return None if field_id is None else self._schema.find_field(field_id)
 
-    def _test(self, node: Node, make: Callable[[str, NestedField], Predicate | None]) -> Predicate | None:
+    def _test(self, node: Node, make: Callable[[str, ft.NestedField], Predicate | None]) -> Predicate | None:
         field = self._find(node)
         if field is None or field.field_type.is_nested:
             return None
@@ -200,7 +183,7 @@ class _Reader:
                 None if any(test is None for test in tests) else any_of(*(test for test in tests if test is not None))
             )
 
-        def make(column: str, field: NestedField) -> Predicate | None:
+        def make(column: str, field: ft.NestedField) -> Predicate | None:
             values = [_value(node, field.field_type) for node in parts[1:] if node[0] != "lit" or node[2] is not None]
             if any(value is None for value in values):
                 return None
@@ -213,7 +196,7 @@ class _Reader:
     def _unequal(self, node: Node, literals: list[Any]) -> Predicate | None:
         """Return a predicate for "none of these values"; None, which matches every row, if NaN is among them."""
 
-        def make(column: str, field: NestedField) -> Predicate | None:
+        def make(column: str, field: ft.NestedField) -> Predicate | None:
             values = [_value(literal, field.field_type) for literal in literals]
             if any(value is None or _is_nan(value) for value in values):
                 return None
@@ -234,11 +217,11 @@ class _Reader:
         if left[0] in ("Cast", "Year"):
             return self._compare_date(op, left, right)
 
-        def make(column: str, field: NestedField) -> Predicate | None:
+        def make(column: str, field: ft.NestedField) -> Predicate | None:
             value = _value(right, field.field_type)
             if value is None:
                 return None
-            if isinstance(field.field_type, FloatType | DoubleType):
+            if isinstance(field.field_type, ft.FloatType | ft.DoubleType):
                 return _compare_float(op, column, value)
             return leaf(op, column, value)
 
@@ -251,12 +234,12 @@ class _Reader:
             return None
         column, field_type, text = self._schema.name_of(field.field_id), field.field_type, literal[2]
         predicate: Predicate | None = None
-        if isinstance(field_type, UuidType) and op is Op.EQ:
+        if isinstance(field_type, ft.UuidType) and op is Op.EQ:
             # A shown uuid has one spelling, so no row equals any other text.
             predicate = equal(column, uuid.UUID(text)) if _UUID.fullmatch(text) else FALSE
-        elif isinstance(field_type, TimeType):
+        elif isinstance(field_type, ft.TimeType):
             predicate = _compare_time(op, column, literal)
-        elif isinstance(field_type, TimestampNsType | TimestamptzNsType) and literal[1].startswith("timestamp"):
+        elif isinstance(field_type, ft.TimestampNsType | ft.TimestamptzNsType) and literal[1].startswith("timestamp"):
             first = int(text) * 1000
             predicate = _in_range(op, column, first, first + 1000) if abs(first) < _FAR_NANOS else None
         try:
@@ -280,7 +263,7 @@ class _Reader:
             after = first + 1
         if node[0] != "Cast":
             field = self._find(node)
-            if field is None or not isinstance(field.field_type, DateType):
+            if field is None or not isinstance(field.field_type, ft.DateType):
                 return None
             return _in_range(op, self._schema.name_of(field.field_id), first, after)
         _, child, _, kind, zone = node
@@ -288,9 +271,9 @@ class _Reader:
         if kind != "date" or field is None:
             return None
         column = self._schema.name_of(field.field_id)
-        if isinstance(field.field_type, TimestampType):
+        if isinstance(field.field_type, ft.TimestampType):
             return _in_range(op, column, first * _DAY_MICROS, after * _DAY_MICROS)
-        if isinstance(field.field_type, TimestamptzType):
+        if isinstance(field.field_type, ft.TimestamptzType):
             early, late = _day_start(first, zone), _day_start(after, zone)
             return _in_range(op, column, early[0], late[1], early[1], late[0])
         return None
@@ -363,20 +346,20 @@ def _is_nan(value: object) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def _value(node: Node, data_type: Type) -> Any:
+def _value(node: Node, data_type: ft.Type) -> Any:
     """Return a Spark literal as a value of a type, or None if the literal does not fit the type."""
     if node[0] != "lit" or node[2] is None:
         return None
     text = node[2]
-    if isinstance(data_type, BooleanType):
+    if isinstance(data_type, ft.BooleanType):
         return text == "true"
-    if isinstance(data_type, FloatType | DoubleType):
+    if isinstance(data_type, ft.FloatType | ft.DoubleType):
         return float(text.replace("Infinity", "inf"))
-    if isinstance(data_type, DecimalType):
+    if isinstance(data_type, ft.DecimalType):
         return Decimal(text)
-    if isinstance(data_type, StringType):
+    if isinstance(data_type, ft.StringType):
         return text
-    if isinstance(data_type, BinaryType | FixedType | UuidType):
+    if isinstance(data_type, ft.BinaryType | ft.FixedType | ft.UuidType):
         return bytes.fromhex(text) if node[1] == "binary" else None
     try:
         return int(text)
@@ -448,5 +431,5 @@ def _leaf_sql(predicate: Bound, term: BoundReference, column: str) -> str:
         return f"{column} IS NULL OR {column} <> {literals[0]}"
     comparison = f"{column} {_SIGNS[op]} {literals[0]}"
     # To Spark, NaN is greater than every number; to the format it is not comparable.
-    is_nan_greater = isinstance(result_type, FloatType | DoubleType) and op in (Op.GT, Op.GT_EQ)
+    is_nan_greater = isinstance(result_type, ft.FloatType | ft.DoubleType) and op in (Op.GT, Op.GT_EQ)
     return f"{comparison} AND NOT isnan({column})" if is_nan_greater else comparison

@@ -27,19 +27,9 @@ from frazil.spark.jvm.exact_sql import expression
 from frazil.spark.own_columns import F
 from frazil.spark.read.file_shapes import BY_ID, FileShape, is_filled_by_spark
 from frazil.spark.types import FIELD_ID, stored_type, without_metadata
+from frazil.spec import types as ft
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.table_metadata import TableMetadata
-from frazil.spec.types import (
-    DoubleType,
-    FloatType,
-    ListType,
-    MapType,
-    NestedField,
-    NestedType,
-    StructType,
-    Type,
-    UnknownType,
-)
 from frazil.sql.quote_names import quote
 from frazil.sql.sql_literals import stored_literal
 
@@ -59,7 +49,7 @@ class ReadNames:
     ambiguous: frozenset[int]
     is_history_complete: bool
 
-    def of(self, field: NestedField) -> str:
+    def of(self, field: ft.NestedField) -> str:
         """Return the name under which a field is read."""
         if self.is_history_complete and field.field_id not in self.ambiguous:
             return field.name
@@ -100,11 +90,11 @@ def read_names(metadata: TableMetadata) -> ReadNames:
     return ReadNames(hashlib.sha256(seed.encode()).hexdigest()[:10], frozenset(ambiguous), is_complete)
 
 
-def contains_float(data_type: Type) -> bool:
+def contains_float(data_type: ft.Type) -> bool:
     """Return whether a type is floating point, or a struct that contains floating point."""
-    if isinstance(data_type, StructType):
+    if isinstance(data_type, ft.StructType):
         return any(contains_float(field.field_type) for field in data_type.fields)
-    return isinstance(data_type, FloatType | DoubleType)
+    return isinstance(data_type, ft.FloatType | ft.DoubleType)
 
 
 @dataclass(frozen=True)
@@ -115,7 +105,7 @@ class ReadColumn:
     the id of a struct to all such columns of its nested fields, including fields that are not read.
     """
 
-    field: NestedField
+    field: ft.NestedField
     names: ReadNames
     shape: FileShape = BY_ID
     from_partition: Mapping[int, str] = FrozenMap()
@@ -133,12 +123,12 @@ class ReadColumn:
         """Whether the column is read from files."""
         return self._is_read(self.field)
 
-    def _is_read(self, field: NestedField) -> bool:
-        if isinstance(field.field_type, UnknownType) or field.field_id in self.from_partition:
+    def _is_read(self, field: ft.NestedField) -> bool:
+        if isinstance(field.field_type, ft.UnknownType) or field.field_id in self.from_partition:
             return False
         return self.shape.holds(field.field_id)
 
-    def _name_of(self, field: NestedField) -> str:
+    def _name_of(self, field: ft.NestedField) -> str:
         return self.names.of(field) if self.shape.has_ids else self.shape.name_of(field.field_id)
 
     def struct_field(self) -> st.StructField:
@@ -152,23 +142,23 @@ class ReadColumn:
         is_nullable = field.optional or has_default
         return st.StructField(self.name, self._read_type(field), is_nullable, metadata)
 
-    def _read_type(self, field: NestedField, *, with_own_names: bool = False) -> st.DataType:
+    def _read_type(self, field: ft.NestedField, *, with_own_names: bool = False) -> st.DataType:
         """Return the type to read, with nested fields under the names in files or under their own."""
         data_type = field.field_type
         if field.field_id in self.shape.dates:
             return st.DateType()
-        if isinstance(data_type, StructType):
+        if isinstance(data_type, ft.StructType):
             return self._read_struct(data_type, with_own_names=with_own_names)
-        if isinstance(data_type, ListType):
+        if isinstance(data_type, ft.ListType):
             element = self._read_type(data_type.element_field, with_own_names=with_own_names)
             return st.ArrayType(element, not data_type.element_required)
-        if isinstance(data_type, MapType):
+        if isinstance(data_type, ft.MapType):
             key = self._read_type(data_type.key_field, with_own_names=with_own_names)
             value = self._read_type(data_type.value_field, with_own_names=with_own_names)
             return st.MapType(key, value, not data_type.value_required)
         return stored_type(data_type)
 
-    def _read_struct(self, data_type: StructType, *, with_own_names: bool) -> st.StructType:
+    def _read_struct(self, data_type: ft.StructType, *, with_own_names: bool) -> st.StructType:
         fields = []
         for field in data_type.fields:
             if self._is_read(field):
@@ -206,27 +196,27 @@ class ReadColumn:
         is_changed = is_changed or field.field_id in self.shape.dates
         return self.is_read and not has_default and not is_changed
 
-    def _is_rebuilt(self, data_type: Type) -> bool:
+    def _is_rebuilt(self, data_type: ft.Type) -> bool:
         if _contains_empty_struct(data_type):
             return True
         if any(not self._is_read(field) for field in _struct_parts(data_type)):
             return True
         return bool(self.shape.dates) and any(field.field_id in self.shape.dates for field in _all_parts(data_type))
 
-    def _is_renamed(self, data_type: Type) -> bool:
+    def _is_renamed(self, data_type: ft.Type) -> bool:
         return any(self._is_read(field) and self._name_of(field) != field.name for field in _struct_parts(data_type))
 
-    def _rebuilt(self, column: Column, field: NestedField, *, is_required: bool = False) -> Column:
+    def _rebuilt(self, column: Column, field: ft.NestedField, *, is_required: bool = False) -> Column:
         """Return a column whose nested fields have their own names, with those that are not read filled in."""
         if field.field_id in self.shape.dates:
             return F.unix_date(column).cast("bigint") * F.lit(_DAY_NANOS).cast("bigint")
         data_type = field.field_type
         if not self._is_rebuilt(data_type):
             return column
-        if isinstance(data_type, ListType):
+        if isinstance(data_type, ft.ListType):
             element = data_type.element_field
             return F.transform(column, lambda one: self._rebuilt(one, element, is_required=element.required))
-        if isinstance(data_type, MapType):
+        if isinstance(data_type, ft.MapType):
             key, value = data_type.key_field, data_type.value_field
             if self._is_rebuilt(key.field_type):
                 column = F.transform_keys(column, lambda one, _: self._rebuilt(one, key, is_required=True))
@@ -235,7 +225,7 @@ class ReadColumn:
                     column, lambda _, one: self._rebuilt(one, value, is_required=value.required)
                 )
             return column
-        assert isinstance(data_type, StructType)
+        assert isinstance(data_type, ft.StructType)
         parts = []
         for nested_field in data_type.fields:
             if self._is_read(nested_field):
@@ -248,14 +238,14 @@ class ReadColumn:
         made = F.struct(*parts)
         return made if is_required else F.when(column.isNotNull(), made)
 
-    def _filled(self, nested_field: NestedField) -> Column:
+    def _filled(self, nested_field: ft.NestedField) -> Column:
         """Return the value of a field that is not read: its partition value, else its default, else null."""
         data_type = nested_field.field_type
         if nested_field.field_id in self.from_partition:
             return F.col(quote(self.from_partition[nested_field.field_id]))
-        if isinstance(data_type, UnknownType):
+        if isinstance(data_type, ft.UnknownType):
             return F.lit(None)
-        if isinstance(data_type, StructType):
+        if isinstance(data_type, ft.StructType):
             struct = F.struct(*(self._filled(field).alias(field.name) for field in data_type.fields))
             if nested_field.initial_default is not None:
                 return struct
@@ -283,8 +273,8 @@ class ReadColumn:
             yield (self.name,), self.field.field_id
             yield from self._paths(self.field.field_type, (self.name,))
 
-    def _paths(self, data_type: Type, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
-        if isinstance(data_type, StructType):
+    def _paths(self, data_type: ft.Type, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
+        if isinstance(data_type, ft.StructType):
             for field in data_type.fields:
                 if self._is_read(field):
                     path = (*above, self._name_of(field))
@@ -293,8 +283,8 @@ class ReadColumn:
 
 
 def join_fields(
-    requested: Mapping[int, NestedField], compared: Iterable[NestedField], names: ReadNames
-) -> dict[int, NestedField]:
+    requested: Mapping[int, ft.NestedField], compared: Iterable[ft.NestedField], names: ReadNames
+) -> dict[int, ft.NestedField]:
     """Return the top-level fields to read: the requested ones and those that deletes compare, including dropped ones.
 
     A field whose name now belongs to another field gets a unique name.
@@ -306,19 +296,19 @@ def join_fields(
     return {field.field_id: field for field in _with_unique_names(tuple(fields.values()), names)}
 
 
-def _joined(first: NestedField, second: NestedField, names: ReadNames) -> NestedField:
+def _joined(first: ft.NestedField, second: ft.NestedField, names: ReadNames) -> ft.NestedField:
     """Return a field with the nested fields of both; the first takes precedence."""
     mine, theirs = first.field_type, second.field_type
-    if not isinstance(mine, StructType) or not isinstance(theirs, StructType):
+    if not isinstance(mine, ft.StructType) or not isinstance(theirs, ft.StructType):
         return first
     parts = {field.field_id: field for field in mine.fields}
     for field in theirs.fields:
         existing = parts.get(field.field_id)
         parts[field.field_id] = field if existing is None else _joined(existing, field, names)
-    return replace(first, field_type=StructType(_with_unique_names(tuple(parts.values()), names)))
+    return replace(first, field_type=ft.StructType(_with_unique_names(tuple(parts.values()), names)))
 
 
-def _with_unique_names(fields: tuple[NestedField, ...], names: ReadNames) -> tuple[NestedField, ...]:
+def _with_unique_names(fields: tuple[ft.NestedField, ...], names: ReadNames) -> tuple[ft.NestedField, ...]:
     """Return the fields with duplicate names replaced; the first of a name keeps it."""
     taken: set[str] = set()
     renamed = []
@@ -329,11 +319,11 @@ def _with_unique_names(fields: tuple[NestedField, ...], names: ReadNames) -> tup
     return tuple(renamed)
 
 
-def narrow_column(column: Column, have: Type, want: Type) -> Column:
+def narrow_column(column: Column, have: ft.Type, want: ft.Type) -> Column:
     """Return a stored column without the nested fields that `want` lacks."""
     if have == want:
         return column
-    if isinstance(have, StructType) and isinstance(want, StructType):
+    if isinstance(have, ft.StructType) and isinstance(want, ft.StructType):
         by_id = {field.field_id: field for field in have.fields}
         parts = [
             narrow_column(column[by_id[field.field_id].name], by_id[field.field_id].field_type, field.field_type).alias(
@@ -342,36 +332,36 @@ def narrow_column(column: Column, have: Type, want: Type) -> Column:
             for field in want.fields
         ]
         return F.when(column.isNotNull(), F.struct(*parts))
-    if isinstance(have, ListType) and isinstance(want, ListType):
+    if isinstance(have, ft.ListType) and isinstance(want, ft.ListType):
         return F.transform(column, lambda element: narrow_column(element, have.element_type, want.element_type))
-    if isinstance(have, MapType) and isinstance(want, MapType):
+    if isinstance(have, ft.MapType) and isinstance(want, ft.MapType):
         return F.transform_values(column, lambda _, element: narrow_column(element, have.value_type, want.value_type))
     return column
 
 
-def _contains_empty_struct(data_type: Type) -> bool:
+def _contains_empty_struct(data_type: ft.Type) -> bool:
     """Return whether a type is, or contains, a struct without fields, which is read with a field for its nullness."""
-    if isinstance(data_type, StructType) and not data_type.fields:
+    if isinstance(data_type, ft.StructType) and not data_type.fields:
         return True
-    return isinstance(data_type, NestedType) and any(
+    return isinstance(data_type, ft.NestedType) and any(
         _contains_empty_struct(field.field_type) for field in data_type.fields
     )
 
 
-def _all_parts(data_type: Type) -> Iterator[NestedField]:
-    if isinstance(data_type, NestedType):
+def _all_parts(data_type: ft.Type) -> Iterator[ft.NestedField]:
+    if isinstance(data_type, ft.NestedType):
         yield from data_type.fields
         for field in data_type.fields:
             yield from _all_parts(field.field_type)
 
 
-def _struct_parts(data_type: Type) -> Iterator[NestedField]:
-    if isinstance(data_type, StructType):
+def _struct_parts(data_type: ft.Type) -> Iterator[ft.NestedField]:
+    if isinstance(data_type, ft.StructType):
         yield from data_type.fields
         for field in data_type.fields:
             yield from _struct_parts(field.field_type)
-    elif isinstance(data_type, ListType):
+    elif isinstance(data_type, ft.ListType):
         yield from _struct_parts(data_type.element_type)
-    elif isinstance(data_type, MapType):
+    elif isinstance(data_type, ft.MapType):
         yield from _struct_parts(data_type.key_type)
         yield from _struct_parts(data_type.value_type)

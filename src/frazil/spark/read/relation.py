@@ -91,6 +91,7 @@ from frazil.spark.read.relation_stats import distinct_values, relation_stats
 from frazil.spark.session import setting
 from frazil.spark.types import is_shown_as_stored, show_column, shown_type, stored_type
 from frazil.spec import properties
+from frazil.spec import types as ft
 from frazil.spec.property_kinds import read_property
 from frazil.spec.reserved_columns import (
     DELETED,
@@ -104,22 +105,6 @@ from frazil.spec.reserved_columns import (
 )
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Snapshot
-from frazil.spec.types import (
-    BinaryType,
-    BooleanType,
-    DecimalType,
-    IntType,
-    LongType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNsType,
-    TimestamptzNsType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-)
 from frazil.sql.quote_names import quote
 from frazil.streams.files import StreamFiles
 
@@ -149,12 +134,12 @@ _VECTORS = {
 }
 """Spark's other reader rejects some stored types, and finds columns by name."""
 
-_SAME_IN_ORC = (BooleanType, IntType, LongType, StringType, BinaryType, DecimalType)
-_FILLERS: dict[type[Type], str] = {
-    UuidType: "''",
-    TimeType: "'00:00:00'",
-    TimestampNsType: "timestamp_ntz'1970-01-01'",
-    TimestamptzNsType: "timestamp_micros(0L)",
+_SAME_IN_ORC = (ft.BooleanType, ft.IntType, ft.LongType, ft.StringType, ft.BinaryType, ft.DecimalType)
+_FILLERS: dict[type[ft.Type], str] = {
+    ft.UuidType: "''",
+    ft.TimeType: "'00:00:00'",
+    ft.TimestampNsType: "timestamp_ntz'1970-01-01'",
+    ft.TimestamptzNsType: "timestamp_micros(0L)",
 }
 
 
@@ -276,7 +261,7 @@ class Reader:
         structs = {
             key: {field.field_id for field in struct_field.field_type.fields}
             for key, struct_field in self.read_schema.fields_by_id.items()
-            if isinstance(struct_field.field_type, StructType)
+            if isinstance(struct_field.field_type, ft.StructType)
         }
         if not structs:
             return True
@@ -330,7 +315,7 @@ class Reader:
         return frame
 
     def _rows_of_leg(
-        self, group: FileGroup, columns: dict[int, ReadColumn], shown: Mapping[NestedField, str]
+        self, group: FileGroup, columns: dict[int, ReadColumn], shown: Mapping[ft.NestedField, str]
     ) -> DataFrame:
         """Return the rows of a group after deletes and the scan's filter."""
         frame = self._relation(group, columns)
@@ -407,7 +392,9 @@ class Reader:
 
     def _read_by_python(self, group: FileGroup) -> DataFrame:
         """Return the rows of a group that Spark's readers cannot read."""
-        fields = [field for field in self.request.output_schema.fields if not isinstance(field.field_type, UnknownType)]
+        fields = [
+            field for field in self.request.output_schema.fields if not isinstance(field.field_type, ft.UnknownType)
+        ]
         if not fields:
             fields = [POS]
         loaded, snapshot = self.request.loaded, self.request.snapshot
@@ -424,7 +411,7 @@ class Reader:
         frame = read_through_arrow(self.spark, read, tasks, self._split_options())
         selected = []
         for field in self.request.output_schema.fields:
-            if isinstance(field.field_type, UnknownType):
+            if isinstance(field.field_type, ft.UnknownType):
                 value = F.lit(None)
             else:
                 value = F.col(quote(self.names.own(f"column_{field.field_id}")))
@@ -558,15 +545,15 @@ class Reader:
     def _distinct(self) -> dict[int, int]:
         return distinct_values(self.request.loaded.metadata, self.scan.snapshot_id)
 
-    def _shows(self, nested_field: NestedField) -> bool:
+    def _shows(self, nested_field: ft.NestedField) -> bool:
         return any(field.field_id == nested_field.field_id for field in self.request.output_schema.fields)
 
     @property
-    def _shown_partition(self) -> StructType:
+    def _shown_partition(self) -> ft.StructType:
         for field in self.request.output_schema.fields:
-            if field.field_id == PARTITION_FIELD_ID and isinstance(field.field_type, StructType):
+            if field.field_id == PARTITION_FIELD_ID and isinstance(field.field_type, ft.StructType):
                 return field.field_type
-        return StructType(())
+        return ft.StructType(())
 
     @cached_property
     def _row_index(self) -> str:
@@ -593,7 +580,7 @@ class Reader:
             column = column[name]
         return column
 
-    def _shown_text(self, field: NestedField, columns: dict[int, ReadColumn]) -> str:
+    def _shown_text(self, field: ft.NestedField, columns: dict[int, ReadColumn]) -> str:
         """Return the SQL of a column that needs no conversion, or an empty text."""
         column = columns.get(field.field_id)
         if column is None or not column.is_plain or column.field.field_type != field.field_type:
@@ -602,10 +589,10 @@ class Reader:
             return ""
         return f"{quote(column.name)} AS {quote(field.name)}"
 
-    def _shown(self, field: NestedField, group: FileGroup, columns: dict[int, ReadColumn]) -> Column:
+    def _shown(self, field: ft.NestedField, group: FileGroup, columns: dict[int, ReadColumn]) -> Column:
         return self._value(field, group, columns).alias(field.name, metadata=_comment(field))
 
-    def _value(self, nested_field: NestedField, group: FileGroup, columns: dict[int, ReadColumn]) -> Column:
+    def _value(self, nested_field: ft.NestedField, group: FileGroup, columns: dict[int, ReadColumn]) -> Column:
         names = self.names
         if nested_field.field_id == FILE.field_id:
             return F.col(quote(names.own("file")))
@@ -631,7 +618,7 @@ class Reader:
             stored = F.struct(
                 *[F.col(quote(names.own(f"partition_{field.field_id}"))).alias(field.name) for field in parts]
             )
-        elif isinstance(nested_field.field_type, UnknownType):
+        elif isinstance(nested_field.field_type, ft.UnknownType):
             return F.lit(None)
         else:
             column = columns[nested_field.field_id]
@@ -647,7 +634,7 @@ class Reader:
             else F.coalesce(value, expression(filler).cast(shown_type(nested_field.field_type, self.spark)))
         )
 
-    def _lineage(self, field: NestedField, inherited: Column, group: FileGroup) -> Column:
+    def _lineage(self, field: ft.NestedField, inherited: Column, group: FileGroup) -> Column:
         """Return the row's stored value if there is one, else the inherited one; null if the file has no row ids."""
         if not group.shape.has_ids:
             return inherited
@@ -655,7 +642,7 @@ class Reader:
         return F.when(has_ids, F.coalesce(F.col(quote(self.names.own(field.name))), inherited))
 
 
-def _comment(field: NestedField) -> dict[str, str]:
+def _comment(field: ft.NestedField) -> dict[str, str]:
     return {} if field.doc is None else {"comment": field.doc}
 
 

@@ -53,26 +53,15 @@ from frazil.spark.arrow_types import shown_batch, to_arrow_schema
 from frazil.spark.jvm.engine_errors import naming
 from frazil.spark.jvm.ship_package import ship_package
 from frazil.spark.types import shown_schema
+from frazil.spec import types as ft
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Snapshot
-from frazil.spec.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    INT,
-    LONG,
-    STRING,
-    DecimalType,
-    GeographyType,
-    GeometryType,
-    Type,
-)
 from frazil.storage.base import Storage
 
 SOURCE_NAME = "iceberg"
 PUSHDOWN_SETTING = "spark.sql.python.filterPushdown.enabled"
 _ORDERS = {"LessThan": Op.LT, "LessThanOrEqual": Op.LT_EQ, "GreaterThan": Op.GT, "GreaterThanOrEqual": Op.GT_EQ}
-_COMPARED = {INT, LONG, BOOLEAN, DATE, STRING, BINARY}
+_COMPARED = {ft.INT, ft.LONG, ft.BOOLEAN, ft.DATE, ft.STRING, ft.BINARY}
 """Types that Spark and the format compare alike. Floating point differs in NaN; uuid and time are shown as text."""
 
 
@@ -170,7 +159,7 @@ def register_source(spark: SparkSession, open_scan: OpenScan, name: str = SOURCE
 
 def _shown(schema: Schema) -> st.StructType:
     for field in schema.fields_by_id.values():
-        if isinstance(field.field_type, GeometryType | GeographyType):
+        if isinstance(field.field_type, ft.GeometryType | ft.GeographyType):
             raise UnsupportedError(
                 f'Cannot read column {field.name!r} of type {field.field_type} with format("{SOURCE_NAME}")',
                 hint="Name the columns to read in the option columns, or use scan.to_spark() in a session with a JVM.",
@@ -314,8 +303,8 @@ def _negated(pushed: Any, schema: Schema) -> Predicate:
     return TRUE
 
 
-def _is_compared(data_type: Type) -> bool:
-    return data_type in _COMPARED or isinstance(data_type, DecimalType)
+def _is_compared(data_type: ft.Type) -> bool:
+    return data_type in _COMPARED or isinstance(data_type, ft.DecimalType)
 
 
 def _bound(predicate: Predicate, schema: Schema) -> Predicate:

@@ -34,47 +34,31 @@ from frazil.spark.jvm.jvm_write import write_parquet
 from frazil.spark.read.partition_columns import decode_key
 from frazil.spark.write.distribute import has_partitions
 from frazil.spec import properties as known
+from frazil.spec import types as ft
 from frazil.spec.data_file import DataFile
 from frazil.spec.metrics_config import metrics_modes
 from frazil.spec.properties import read_column_properties, read_property
 from frazil.spec.schema import Schema
 from frazil.spec.sorting import UNSORTED_ORDER_ID
-from frazil.spec.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntType,
-    LongType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimestamptzType,
-    Type,
-    UnknownType,
-)
 from frazil.storage.base import Storage, StoredFile
-from frazil.storage.choose import check_readable
+from frazil.storage.choose import check_readable, check_writable
 from frazil.storage.local import local_path
 from frazil.storage.locations import data_locations, scheme_of
-from frazil.storage.read_only import check_writable
 from frazil.threads import default_threads, map_in_order
 
 _NATIVE = (
-    BooleanType,
-    IntType,
-    LongType,
-    FloatType,
-    DoubleType,
-    DecimalType,
-    DateType,
-    StringType,
-    BinaryType,
-    TimestampType,
-    TimestamptzType,
-    UnknownType,
+    ft.BooleanType,
+    ft.IntType,
+    ft.LongType,
+    ft.FloatType,
+    ft.DoubleType,
+    ft.DecimalType,
+    ft.DateType,
+    ft.StringType,
+    ft.BinaryType,
+    ft.TimestampType,
+    ft.TimestamptzType,
+    ft.UnknownType,
 )
 _CODECS = {"lz4": "lz4_raw"}
 _LEVELS = {"zstd": "parquet.compression.codec.zstd.level", "gzip": "zlib.compress.level"}
@@ -99,8 +83,8 @@ def is_native(schema: Schema, properties: Mapping[str, str]) -> bool:
     )
 
 
-def _is_native_type(data_type: Type) -> bool:
-    if isinstance(data_type, StructType):
+def _is_native_type(data_type: ft.Type) -> bool:
+    if isinstance(data_type, ft.StructType):
         return all(_is_native_type(field.field_type) for field in data_type.fields)
     return isinstance(data_type, _NATIVE)
 
@@ -221,7 +205,7 @@ def _is_data(below: str) -> bool:
 
 
 def _partition_of(
-    target: WriteTarget, stored_file: StoredFile, folder: str, key_name: str, data_type: StructType
+    target: WriteTarget, stored_file: StoredFile, folder: str, key_name: str, data_type: ft.StructType
 ) -> tuple[Any, ...]:
     if not has_partitions(target):
         return (None,) * len(target.spec.fields)

@@ -30,19 +30,9 @@ from frazil.errors import InvalidRequestError, SchemaMismatchError
 from frazil.spark.own_columns import F
 from frazil.spark.read.column_values import literal, some_value
 from frazil.spark.types import FIELD_ID, shown_type, store_column, stored_type
+from frazil.spec import types as ft
 from frazil.spec.reserved_columns import ROW_LINEAGE_COLUMNS
 from frazil.spec.schema import Schema
-from frazil.spec.types import (
-    FixedType,
-    ListType,
-    MapType,
-    NestedField,
-    StructType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-)
 from frazil.sql.quote_names import quote
 
 Convert = Callable[[Column], Column]
@@ -77,7 +67,7 @@ def assign_columns(frame: DataFrame, schema: Schema, *, format_version: int, may
 def assign_value(
     value: Column,
     have: st.DataType,
-    field: NestedField,
+    field: ft.NestedField,
     spark: SparkSession,
     *,
     path: str,
@@ -94,7 +84,7 @@ def assign_value(
     return assigned
 
 
-def keep_value(stored: Column, field: NestedField, path: str) -> Column:
+def keep_value(stored: Column, field: ft.NestedField, path: str) -> Column:
     """Return a value unchanged in stored form; refuse null if it is required, as in a struct that did not exist."""
     return _never_null(_check_null(stored, path), field.field_type) if field.required else stored
 
@@ -104,12 +94,12 @@ def _check_null(column: Column, path: str) -> Column:
     return F.when(column.isNull(), F.raise_error(message)).otherwise(column)
 
 
-def _never_null(column: Column, data_type: Type) -> Column:
+def _never_null(column: Column, data_type: ft.Type) -> Column:
     # Spark considers the column nullable, and the file would too, unless there is a fallback that never occurs.
     return F.coalesce(column, some_value(data_type))
 
 
-def place_columns(frame: DataFrame, fields: Sequence[NestedField], *, may_differ: bool = False) -> DataFrame:
+def place_columns(frame: DataFrame, fields: Sequence[ft.NestedField], *, may_differ: bool = False) -> DataFrame:
     """Return a frame whose columns and nested fields have the table's names, by position.
 
     Values and types stay unchanged. Structs must have as many fields as the table's, unless the write evolves the
@@ -125,7 +115,7 @@ def place_columns(frame: DataFrame, fields: Sequence[NestedField], *, may_differ
     return frame.toDF(*(f"c{index}" for index in range(len(columns)))).select(*columns)
 
 
-def check_bound(frame: DataFrame, fields: Sequence[NestedField], view: str) -> None:
+def check_bound(frame: DataFrame, fields: Sequence[ft.NestedField], view: str) -> None:
     """Refuse columns of a view's query whose types can no longer be widened to the view's own."""
     for nested_field, field in zip(fields, frame.schema.fields, strict=True):
         want = shown_type(nested_field.field_type, frame.sparkSession)
@@ -138,13 +128,13 @@ def check_bound(frame: DataFrame, fields: Sequence[NestedField], view: str) -> N
             )
 
 
-def _place_parts(want: Type, have: st.DataType, path: str, problems: list[str], *, may_differ: bool) -> st.DataType:
+def _place_parts(want: ft.Type, have: st.DataType, path: str, problems: list[str], *, may_differ: bool) -> st.DataType:
     """Return a type of the frame with the names of the table's at the same positions."""
 
-    def place(field: NestedField, inner: st.DataType) -> st.DataType:
+    def place(field: ft.NestedField, inner: st.DataType) -> st.DataType:
         return _place_parts(field.field_type, inner, f"{path}.{field.name}", problems, may_differ=may_differ)
 
-    if isinstance(want, StructType) and isinstance(have, st.StructType):
+    if isinstance(want, ft.StructType) and isinstance(have, st.StructType):
         if len(want.fields) != len(have.fields) and not may_differ:
             names = ", ".join(field.name for field in want.fields)
             problems.append(f"{path}: its fields are {names}, but the data has {len(have.fields)} fields")
@@ -153,9 +143,9 @@ def _place_parts(want: Type, have: st.DataType, path: str, problems: list[str], 
             for nested_field, field in zip(want.fields, have.fields, strict=False)
         ]
         return st.StructType([*placed, *have.fields[len(placed) :]])
-    if isinstance(want, ListType) and isinstance(have, st.ArrayType):
+    if isinstance(want, ft.ListType) and isinstance(have, st.ArrayType):
         return st.ArrayType(place(want.element_field, have.elementType), have.containsNull)
-    if isinstance(want, MapType) and isinstance(have, st.MapType):
+    if isinstance(want, ft.MapType) and isinstance(have, st.MapType):
         key, value = place(want.key_field, have.keyType), place(want.value_field, have.valueType)
         return st.MapType(key, value, have.valueContainsNull)
     return have
@@ -197,25 +187,25 @@ class _Plan:
         """Return a plan with the same settings, for values whose mismatches are already known."""
         return _Plan(self._spark, may_lack_parts=self._may_lack_parts, policy=self._policy)
 
-    def is_stored(self, want: Sequence[NestedField], have: Sequence[st.StructField]) -> bool:
+    def is_stored(self, want: Sequence[ft.NestedField], have: Sequence[st.StructField]) -> bool:
         """Return whether columns equal the table's: its order and types, no lists, no maps, none required."""
         return [field.name for field in want] == [stored.name for stored in have] and all(
             not field.required and self._is_stored_type(field.field_type, stored.dataType)
             for field, stored in zip(want, have, strict=True)
         )
 
-    def _is_stored_type(self, want: Type, have: st.DataType) -> bool:
-        if isinstance(want, StructType):
+    def _is_stored_type(self, want: ft.Type, have: st.DataType) -> bool:
+        if isinstance(want, ft.StructType):
             return isinstance(have, st.StructType) and self.is_stored(want.fields, have.fields)
         return (
-            not isinstance(want, ListType | MapType | UnknownType)
+            not isinstance(want, ft.ListType | ft.MapType | ft.UnknownType)
             and self._copy()._match_leaf(want, have, "") is None
             and have == stored_type(want)
         )
 
     def match_fields(
         self,
-        want: Sequence[NestedField],
+        want: Sequence[ft.NestedField],
         have: Sequence[st.StructField],
         read: Callable[[str], Column],
         prefix: str,
@@ -227,14 +217,14 @@ class _Plan:
         for field in want:
             path = f"{prefix}{field.name}"
             index = positions.get(field.name)
-            old = None if kept is None or isinstance(field.field_type, UnknownType) else kept.getField(field.name)
+            old = None if kept is None or isinstance(field.field_type, ft.UnknownType) else kept.getField(field.name)
             if index is None and old is not None:
                 column = keep_value(old, field, path)
             elif index is None:
                 if field.required and field.write_default is None:
                     self._problems.append(f"{path}: it is required, but missing in the data")
                     continue
-                if prefix and not self._may_lack_parts and not isinstance(field.field_type, UnknownType):
+                if prefix and not self._may_lack_parts and not isinstance(field.field_type, ft.UnknownType):
                     self._problems.append(
                         f"{path}: it is missing in the data, and only complete structs can be written"
                     )
@@ -245,7 +235,7 @@ class _Plan:
                 column = self.match_field(
                     field, read(source.name), source.dataType, path, may_be_null=source.nullable, kept=old
                 )
-            if not isinstance(field.field_type, UnknownType):
+            if not isinstance(field.field_type, ft.UnknownType):
                 matched.append(column.alias(field.name, metadata={FIELD_ID: field.field_id}))
         used = set(positions.values())
         self._problems += [
@@ -256,7 +246,7 @@ class _Plan:
         return matched
 
     def _find_positions(
-        self, want: Sequence[NestedField], have: Sequence[st.StructField], prefix: str
+        self, want: Sequence[ft.NestedField], have: Sequence[st.StructField], prefix: str
     ) -> dict[str, int]:
         names = [column.name for column in have]
         positions = {field.name: names.index(field.name) for field in want if field.name in names}
@@ -278,7 +268,7 @@ class _Plan:
 
     def match_field(
         self,
-        field: NestedField,
+        field: ft.NestedField,
         column: Column,
         have: st.DataType,
         path: str,
@@ -290,7 +280,7 @@ class _Plan:
         data_type = field.field_type
         if (
             kept is not None
-            and isinstance(data_type, StructType)
+            and isinstance(data_type, ft.StructType)
             and isinstance(have, st.StructType)
             and _lacks_parts(data_type, have)
         ):
@@ -299,29 +289,29 @@ class _Plan:
             return matched if field.required else F.when(column.isNotNull() | kept.isNotNull(), matched)
         if field.required and may_be_null:
             column = _check_null(column, path)
-        if field.required and isinstance(data_type, StructType) and isinstance(have, st.StructType):
+        if field.required and isinstance(data_type, ft.StructType) and isinstance(have, st.StructType):
             return F.struct(*self.match_fields(data_type.fields, have.fields, column.getField, f"{path}."))
         convert = self._match_type(data_type, have, path)
         matched = column if convert is None else convert(column)
         return _never_null(matched, data_type) if field.required else matched
 
-    def _match_type(self, want: Type, have: st.DataType, path: str) -> Convert | None:
+    def _match_type(self, want: ft.Type, have: st.DataType, path: str) -> Convert | None:
         """Return the conversion from a Spark type to a type of the table, or None if none is needed."""
         if isinstance(have, st.NullType) and self._policy != "strict":
             target = stored_type(want)
             return lambda column: column.cast(target)
-        if isinstance(want, StructType) and isinstance(have, st.StructType):
+        if isinstance(want, ft.StructType) and isinstance(have, st.StructType):
             return self._match_struct(want, have, path)
-        if isinstance(want, ListType) and isinstance(have, st.ArrayType):
+        if isinstance(want, ft.ListType) and isinstance(have, st.ArrayType):
             return self._match_list(want, have, path)
-        if isinstance(want, MapType) and isinstance(have, st.MapType):
+        if isinstance(want, ft.MapType) and isinstance(have, st.MapType):
             return self._match_map(want, have, path)
-        if isinstance(want, StructType | ListType | MapType | UnknownType):
+        if isinstance(want, ft.StructType | ft.ListType | ft.MapType | ft.UnknownType):
             self._refuse(want, have, path)
             return None
         return self._match_leaf(want, have, path)
 
-    def _match_struct(self, want: StructType, have: st.StructType, path: str) -> Convert:
+    def _match_struct(self, want: ft.StructType, have: st.StructType, path: str) -> Convert:
         # A struct is always rebuilt, which gives its fields their ids and the table's order.
         self.match_fields(want.fields, have.fields, F.col("x").getField, f"{path}.")
 
@@ -331,12 +321,12 @@ class _Plan:
 
         return convert
 
-    def _match_list(self, want: ListType, have: st.ArrayType, path: str) -> Convert | None:
+    def _match_list(self, want: ft.ListType, have: st.ArrayType, path: str) -> Convert | None:
         element_field = want.element_field
         inner = self._match_part(element_field, have.elementType, f"{path}.element", may_be_null=have.containsNull)
         return None if inner is None else lambda column: F.transform(column, inner)
 
-    def _match_map(self, want: MapType, have: st.MapType, path: str) -> Convert | None:
+    def _match_map(self, want: ft.MapType, have: st.MapType, path: str) -> Convert | None:
         key = self._match_part(want.key_field, have.keyType, f"{path}.key", may_be_null=False)
         value = self._match_part(want.value_field, have.valueType, f"{path}.value", may_be_null=have.valueContainsNull)
         if key is None and value is None:
@@ -351,19 +341,19 @@ class _Plan:
 
         return lambda column: F.map_from_entries(F.transform(F.map_entries(column), pair))
 
-    def _match_part(self, field: NestedField, have: st.DataType, path: str, *, may_be_null: bool) -> Convert | None:
+    def _match_part(self, field: ft.NestedField, have: st.DataType, path: str, *, may_be_null: bool) -> Convert | None:
         convert = self._match_type(field.field_type, have, path)
         if convert is None and not (field.required and may_be_null):
             return None
         return lambda column: self._copy().match_field(field, column, have, path, may_be_null=may_be_null)
 
-    def _match_leaf(self, want: Type, have: st.DataType, path: str) -> Convert | None:
+    def _match_leaf(self, want: ft.Type, have: st.DataType, path: str) -> Convert | None:
         target = shown_type(want, self._spark)
-        if isinstance(want, UuidType) and isinstance(have, st.BinaryType):
+        if isinstance(want, ft.UuidType) and isinstance(have, st.BinaryType):
             return lambda column: _with_length(column, 16, path, want)
-        if isinstance(want, FixedType) and isinstance(have, st.BinaryType):
+        if isinstance(want, ft.FixedType) and isinstance(have, st.BinaryType):
             return lambda column: _with_length(column, want.length, path, want)
-        if isinstance(want, TimeType) and type(have).__name__ == "TimeType":
+        if isinstance(want, ft.TimeType) and type(have).__name__ == "TimeType":
             return lambda column: store_column(column, want)
         if isinstance(have, st.CharType | st.VarcharType):
             have = st.StringType()
@@ -376,23 +366,23 @@ class _Plan:
             return None
         return lambda column: store_column(cast(column), want)
 
-    def _refuse(self, want: Type, have: st.DataType, path: str) -> None:
+    def _refuse(self, want: ft.Type, have: st.DataType, path: str) -> None:
         self._problems.append(f"{path}: {have.simpleString()} cannot be written as {want}")
 
 
-def _lacks_parts(want: Type, have: st.DataType) -> bool:
+def _lacks_parts(want: ft.Type, have: st.DataType) -> bool:
     """Return whether a struct of the frame lacks fields of the table's, at any depth of structs."""
-    if not isinstance(want, StructType) or not isinstance(have, st.StructType):
+    if not isinstance(want, ft.StructType) or not isinstance(have, st.StructType):
         return False
     source_types = {field.name.lower(): field.dataType for field in have.fields}
     return any(
         field.name.lower() not in source_types or _lacks_parts(field.field_type, source_types[field.name.lower()])
         for field in want.fields
-        if not isinstance(field.field_type, UnknownType)
+        if not isinstance(field.field_type, ft.UnknownType)
     )
 
 
-def find_cast(have: st.DataType, want: st.DataType, path: str, data_type: Type) -> Convert | None:
+def find_cast(have: st.DataType, want: st.DataType, path: str, data_type: ft.Type) -> Convert | None:
     """Return the conversion that ANSI SQL allows on assignment, checked if it could lose something, or None."""
     if isinstance(want, st.StringType) and isinstance(have, st.AtomicType) and not isinstance(have, st.BinaryType):
         return lambda column: column.cast(want)
@@ -447,7 +437,7 @@ def _checked_cast(column: Column, have: st.DataType, want: st.DataType, path: st
     return F.when(is_lost, F.raise_error(message).cast(want)).otherwise(converted)
 
 
-def _with_length(column: Column, length: int, path: str, data_type: Type) -> Column:
+def _with_length(column: Column, length: int, path: str, data_type: ft.Type) -> Column:
     message = F.concat(
         F.lit(f"Cannot write the column {path!r}: a value of "),
         F.octet_length(column).cast("string"),

@@ -28,23 +28,23 @@ import org.apache.spark.sql.types.TimestampType;
 /** A call of a procedure with typed arguments. */
 public class BoundCall implements BoundProcedure {
   private final LakeCatalog catalog;
-  private final Map found;
+  private final Map declaration;
   private final List declared;
-  private final DataType[] given;
+  private final DataType[] argumentTypes;
 
-  BoundCall(LakeCatalog catalog, Map found, DataType[] given) {
+  BoundCall(LakeCatalog catalog, Map declaration, DataType[] argumentTypes) {
     this.catalog = catalog;
-    this.found = found;
-    this.declared = (List) found.get("parameters");
-    this.given = given;
+    this.declaration = declaration;
+    this.declared = (List) declaration.get("parameters");
+    this.argumentTypes = argumentTypes;
   }
 
   public String name() {
-    return (String) found.get("name");
+    return (String) declaration.get("name");
   }
 
   public String description() {
-    return (String) found.get("doc");
+    return (String) declaration.get("doc");
   }
 
   public boolean isDeterministic() {
@@ -56,27 +56,27 @@ public class BoundCall implements BoundProcedure {
   }
 
   public ProcedureParameter[] parameters() {
-    ProcedureParameter[] made = new ProcedureParameter[declared.size()];
-    for (int i = 0; i < made.length; i++) {
+    ProcedureParameter[] parameters = new ProcedureParameter[declared.size()];
+    for (int i = 0; i < parameters.length; i++) {
       Map one = (Map) declared.get(i);
       ProcedureParameter.Builder builder =
-          ProcedureParameter.in((String) one.get("name"), given[i]);
+          ProcedureParameter.in((String) one.get("name"), argumentTypes[i]);
       builder.comment((String) one.get("doc"));
       if (!Boolean.TRUE.equals(one.get("required"))) builder.defaultValue("NULL");
-      made[i] = builder.build();
+      parameters[i] = builder.build();
     }
-    return made;
+    return parameters;
   }
 
   public Iterator call(InternalRow input) {
     LinkedHashMap values = new LinkedHashMap();
-    for (int i = 0; i < given.length; i++)
-      if (!input.isNullAt(i)) values.put(((Map) declared.get(i)).get("name"), value(input.get(i, given[i]), i));
+    for (int i = 0; i < argumentTypes.length; i++)
+      if (!input.isNullAt(i)) values.put(((Map) declared.get(i)).get("name"), value(input.get(i, argumentTypes[i]), i));
     SparkSession session = SparkSession.active();
     Object table = CachedRows.any(session) ? ofCall("called-table", values).read() : null;
-    CachedRows kept = new CachedRows(session, (List) table);
+    CachedRows cachedRows = new CachedRows(session, (List) table);
     Dataset answer = (Dataset) Waited.ask(ofCall("call", values), Collections.EMPTY_LIST);
-    kept.renew();
+    cachedRows.renew();
     InternalRow[] rows = answer.queryExecution().executedPlan().executeCollect();
     return Collections.singletonList(new LakeRows(answer.schema(), rows)).iterator();
   }
@@ -88,12 +88,12 @@ public class BoundCall implements BoundProcedure {
         .with("values", values);
   }
 
-  private Object value(Object found, int at) {
-    DataType wanted = type((Map) declared.get(at));
-    if (given[at].equals(wanted)) return plain(found, wanted);
+  private Object value(Object value, int at) {
+    DataType type = type((Map) declared.get(at));
+    if (argumentTypes[at].equals(type)) return plain(value, type);
     scala.Option zone = scala.Option.apply(SparkSession.active().sessionState().conf().sessionLocalTimeZone());
-    Cast cast = Cast$.MODULE$.apply((Expression) new Literal(found, given[at]), wanted, zone, true);
-    return plain(cast.eval(null), wanted);
+    Cast cast = Cast$.MODULE$.apply((Expression) new Literal(value, argumentTypes[at]), type, zone, true);
+    return plain(cast.eval(null), type);
   }
 
   /** A value as JSON; a timestamp is milliseconds. */
@@ -105,17 +105,17 @@ public class BoundCall implements BoundProcedure {
     if (value instanceof MapData) {
       List keys = list(((MapData) value).keyArray(), ((MapType) type).keyType());
       List values = list(((MapData) value).valueArray(), ((MapType) type).valueType());
-      LinkedHashMap made = new LinkedHashMap();
-      for (int i = 0; i < keys.size(); i++) made.put(keys.get(i), values.get(i));
-      return made;
+      LinkedHashMap entries = new LinkedHashMap();
+      for (int i = 0; i < keys.size(); i++) entries.put(keys.get(i), values.get(i));
+      return entries;
     }
     return String.valueOf(value);
   }
 
   private static List list(ArrayData values, DataType type) {
-    ArrayList made = new ArrayList();
+    ArrayList items = new ArrayList();
     for (int i = 0; i < values.numElements(); i++)
-      made.add(values.isNullAt(i) ? null : plain(values.get(i, type), type));
-    return made;
+      items.add(values.isNullAt(i) ? null : plain(values.get(i, type), type));
+    return items;
   }
 }

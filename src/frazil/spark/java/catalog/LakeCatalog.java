@@ -33,10 +33,10 @@ public class LakeCatalog implements TableCatalog, SupportsNamespaces, FunctionCa
   private String name = "";
   private String lake = "";
 
-  public void initialize(String given, CaseInsensitiveStringMap options) {
-    name = given;
+  public void initialize(String catalogName, CaseInsensitiveStringMap options) {
+    name = catalogName;
     String id = (String) options.get("lake-id");
-    lake = id == null ? given : id;
+    lake = id == null ? catalogName : id;
   }
 
   public String name() {
@@ -73,18 +73,18 @@ public class LakeCatalog implements TableCatalog, SupportsNamespaces, FunctionCa
   }
 
   public Set capabilities() {
-    HashSet found = new HashSet();
-    found.add(TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE);
-    return found;
+    HashSet all = new HashSet();
+    all.add(TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE);
+    return all;
   }
 
   // Tables
 
   public Identifier[] listTables(String[] namespace) throws NoSuchNamespaceException {
-    List found = (List) ofNamespace("list-tables", namespace).read();
-    if (found == null) throw new NoSuchNamespaceException(namespace);
-    Identifier[] tables = new Identifier[found.size()];
-    for (int i = 0; i < tables.length; i++) tables[i] = Identifier.of(namespace, (String) found.get(i));
+    List names = (List) ofNamespace("list-tables", namespace).read();
+    if (names == null) throw new NoSuchNamespaceException(namespace);
+    Identifier[] tables = new Identifier[names.size()];
+    for (int i = 0; i < tables.length; i++) tables[i] = Identifier.of(namespace, (String) names.get(i));
     return tables;
   }
 
@@ -172,26 +172,26 @@ public class LakeCatalog implements TableCatalog, SupportsNamespaces, FunctionCa
   // Functions
 
   public Identifier[] listFunctions(String[] namespace) {
-    List found = (List) ofNamespace("functions", namespace).read();
-    Identifier[] made = new Identifier[found.size()];
-    for (int i = 0; i < made.length; i++) made[i] = Identifier.of(namespace, (String) found.get(i));
-    return made;
+    List names = (List) ofNamespace("functions", namespace).read();
+    Identifier[] functions = new Identifier[names.size()];
+    for (int i = 0; i < functions.length; i++) functions[i] = Identifier.of(namespace, (String) names.get(i));
+    return functions;
   }
 
   public UnboundFunction loadFunction(Identifier function) throws NoSuchFunctionException {
-    Map found = (Map) ofNamespace("find-function", function.namespace()).with("function", function.name()).read();
-    if (found == null) throw new NoSuchFunctionException(function);
-    return new LakeFunction((String) found.get("function"), (String) found.get("description"), null, null);
+    Map declaration = (Map) ofNamespace("find-function", function.namespace()).with("function", function.name()).read();
+    if (declaration == null) throw new NoSuchFunctionException(function);
+    return new LakeFunction((String) declaration.get("function"), (String) declaration.get("description"), null, null);
   }
 
   // Procedures
 
   public Identifier[] listProcedures(String[] namespace) {
-    List found = (List) ofNamespace("procedures", namespace).read();
+    List names = (List) ofNamespace("procedures", namespace).read();
     String[] place = namespace.length == 0 ? new String[] {"system"} : namespace;
-    Identifier[] made = new Identifier[found.size()];
-    for (int i = 0; i < made.length; i++) made[i] = Identifier.of(place, (String) found.get(i));
-    return made;
+    Identifier[] procedures = new Identifier[names.size()];
+    for (int i = 0; i < procedures.length; i++) procedures[i] = Identifier.of(place, (String) names.get(i));
+    return procedures;
   }
 
   public UnboundProcedure loadProcedure(Identifier procedure) {
@@ -205,15 +205,15 @@ public class LakeCatalog implements TableCatalog, SupportsNamespaces, FunctionCa
   }
 
   public String[][] listNamespaces(String[] namespace) throws NoSuchNamespaceException {
-    List found = (List) ofNamespace("list-namespaces", namespace).read();
-    if (found == null) throw new NoSuchNamespaceException(namespace);
-    return namespaces(found);
+    List names = (List) ofNamespace("list-namespaces", namespace).read();
+    if (names == null) throw new NoSuchNamespaceException(namespace);
+    return namespaces(names);
   }
 
-  private static String[][] namespaces(List found) {
-    String[][] made = new String[found.size()][];
-    for (int i = 0; i < made.length; i++) made[i] = (String[]) ((List) found.get(i)).toArray(new String[0]);
-    return made;
+  private static String[][] namespaces(List names) {
+    String[][] namespaces = new String[names.size()][];
+    for (int i = 0; i < namespaces.length; i++) namespaces[i] = (String[]) ((List) names.get(i)).toArray(new String[0]);
+    return namespaces;
   }
 
   public boolean namespaceExists(String[] namespace) {
@@ -221,9 +221,9 @@ public class LakeCatalog implements TableCatalog, SupportsNamespaces, FunctionCa
   }
 
   public Map loadNamespaceMetadata(String[] namespace) throws NoSuchNamespaceException {
-    Object found = ofNamespace("namespace", namespace).read();
-    if (found == null) throw new NoSuchNamespaceException(namespace);
-    return (Map) found;
+    Object properties = ofNamespace("namespace", namespace).read();
+    if (properties == null) throw new NoSuchNamespaceException(namespace);
+    return (Map) properties;
   }
 
   public void createNamespace(String[] namespace, Map properties) {

@@ -18,13 +18,13 @@ public class LakeFunction implements UnboundFunction, ScalarFunction {
 
   private final String name;
   private final String description;
-  private final StructType given;
+  private final StructType argumentTypes;
   private final DataType result;
 
-  public LakeFunction(String name, String description, StructType given, DataType result) {
+  public LakeFunction(String name, String description, StructType argumentTypes, DataType result) {
     this.name = name;
     this.description = description;
-    this.given = given;
+    this.argumentTypes = argumentTypes;
     this.result = result;
   }
 
@@ -43,7 +43,7 @@ public class LakeFunction implements UnboundFunction, ScalarFunction {
   }
 
   public DataType[] inputTypes() {
-    StructField[] fields = given.fields();
+    StructField[] fields = argumentTypes.fields();
     DataType[] types = new DataType[fields.length];
     for (int i = 0; i < types.length; i++) types[i] = fields[i].dataType();
     return types;
@@ -65,6 +65,6 @@ public class LakeFunction implements UnboundFunction, ScalarFunction {
   /** Returns a call as Spark's own expression. */
   public Expression over(List arguments) {
     return (Expression)
-        new Request("function").with("function", name).with("types", given.json()).ask(arguments);
+        new Request("function").with("function", name).with("types", argumentTypes.json()).ask(arguments);
   }
 }

@@ -13,21 +13,21 @@ import org.apache.spark.sql.types.StructType;
 /** A procedure of a lake. Spark binds and evaluates its arguments, Python runs it. */
 public class LakeProcedure implements UnboundProcedure {
   private final LakeCatalog catalog;
-  private final Map found;
+  private final Map declaration;
   private final List declared;
 
-  public LakeProcedure(LakeCatalog catalog, Map found) {
+  public LakeProcedure(LakeCatalog catalog, Map declaration) {
     this.catalog = catalog;
-    this.found = found;
-    this.declared = (List) found.get("parameters");
+    this.declaration = declaration;
+    this.declared = (List) declaration.get("parameters");
   }
 
   public String name() {
-    return (String) found.get("name");
+    return (String) declaration.get("name");
   }
 
   public String description() {
-    return (String) found.get("doc");
+    return (String) declaration.get("doc");
   }
 
   /** Accepts arguments of any convertible type; values are converted when the procedure is called. */
@@ -41,7 +41,7 @@ public class LakeProcedure implements UnboundProcedure {
       if (at < 0 || at >= types.length || kind instanceof NullType) continue;
       if (Cast$.MODULE$.canAnsiCast(kind, types[at])) types[at] = kind;
     }
-    return new BoundCall(catalog, found, types);
+    return new BoundCall(catalog, declaration, types);
   }
 
   private int place(String name) {

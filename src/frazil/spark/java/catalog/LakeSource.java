@@ -22,9 +22,9 @@ public class LakeSource implements SupportsCatalogOptions {
   }
 
   public Identifier extractIdentifier(CaseInsensitiveStringMap options) {
-    Map found = found(options);
-    String[] namespace = (String[]) ((List) found.get("namespace")).toArray(new String[0]);
-    return Identifier.of(namespace, (String) found.get("name"));
+    Map name = found(options);
+    String[] namespace = (String[]) ((List) name.get("namespace")).toArray(new String[0]);
+    return Identifier.of(namespace, (String) name.get("name"));
   }
 
   private static Map found(CaseInsensitiveStringMap options) {
@@ -52,9 +52,9 @@ public class LakeSource implements SupportsCatalogOptions {
     CatalogManager catalogs = SparkSession.active().sessionState().catalogManager();
     Identifier name = extractIdentifier(options);
     LakeCatalog catalog = (LakeCatalog) catalogs.catalog(extractCatalog(options));
-    LakeTable found = catalog.find(name, new HashMap(options.asCaseSensitiveMap()), "stream-by-format");
-    if (found == null)
+    LakeTable table = catalog.find(name, new HashMap(options.asCaseSensitiveMap()), "stream-by-format");
+    if (table == null)
       Door.fail("Cannot find " + options.get("path") + ": there is no such table", "analysis", "TABLE_OR_VIEW_NOT_FOUND", "42P01");
-    return found;
+    return table;
   }
 }

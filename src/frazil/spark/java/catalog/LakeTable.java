@@ -31,31 +31,31 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 public class LakeTable implements Table, SupportsRead, SupportsWrite, SupportsMetadataColumns {
   private final LakeCatalog catalog;
   private final Identifier identifier;
-  private final Map found;
+  private final Map facts;
   private final StructType schema;
   private final StructType hidden;
 
-  public LakeTable(LakeCatalog catalog, Identifier identifier, Map found) {
+  public LakeTable(LakeCatalog catalog, Identifier identifier, Map facts) {
     this.catalog = catalog;
     this.identifier = identifier;
-    this.found = found;
-    this.schema = (StructType) StructType.fromJson((String) found.get("schema"));
-    this.hidden = (StructType) StructType.fromJson((String) found.get("hidden"));
+    this.facts = facts;
+    this.schema = (StructType) StructType.fromJson((String) facts.get("schema"));
+    this.hidden = (StructType) StructType.fromJson((String) facts.get("hidden"));
   }
 
   /** Whether what is written may change the schema. */
   public boolean evolves() {
-    return Boolean.TRUE.equals(found.get("evolves"));
+    return Boolean.TRUE.equals(facts.get("evolves"));
   }
 
   /** The stream that Python named, which it is sent again later; null if this is not a stream. */
   public Map stream() {
-    return (Map) found.get("stream");
+    return (Map) facts.get("stream");
   }
 
   /** The table's UUID; null if this is not a table. */
   public String uuid() {
-    return (String) found.get("uuid");
+    return (String) facts.get("uuid");
   }
 
   public Request ofTable(String verb) {
@@ -72,7 +72,7 @@ public class LakeTable implements Table, SupportsRead, SupportsWrite, SupportsMe
   }
 
   public String key() {
-    return (String) found.get("key");
+    return (String) facts.get("key");
   }
 
   public Identifier identifier() {
@@ -80,7 +80,7 @@ public class LakeTable implements Table, SupportsRead, SupportsWrite, SupportsMe
   }
 
   public String name() {
-    return (String) found.get("name");
+    return (String) facts.get("name");
   }
 
   /** The name under which queries qualify its columns. */
@@ -96,23 +96,23 @@ public class LakeTable implements Table, SupportsRead, SupportsWrite, SupportsMe
   }
 
   public Map properties() {
-    return (Map) found.get("properties");
+    return (Map) facts.get("properties");
   }
 
   public Transform[] partitioning() {
-    List terms = (List) found.get("partitions");
-    Transform[] made = new Transform[terms.size()];
-    for (int i = 0; i < made.length; i++) made[i] = LakeWrites.transform((Map) terms.get(i));
-    return made;
+    List terms = (List) facts.get("partitions");
+    Transform[] transforms = new Transform[terms.size()];
+    for (int i = 0; i < transforms.length; i++) transforms[i] = LakeWrites.transform((Map) terms.get(i));
+    return transforms;
   }
 
   public boolean takesAnySchema() {
-    return Boolean.TRUE.equals(found.get("any-schema"));
+    return Boolean.TRUE.equals(facts.get("any-schema"));
   }
 
   /** The same table with columns that Spark resolves: a change of rows names them. */
   public LakeTable withoutAnySchema() {
-    HashMap other = new HashMap(found);
+    HashMap other = new HashMap(facts);
     other.put("any-schema", Boolean.FALSE);
     return new LakeTable(catalog, identifier, other);
   }
@@ -139,9 +139,9 @@ public class LakeTable implements Table, SupportsRead, SupportsWrite, SupportsMe
 
   public MetadataColumn[] metadataColumns() {
     StructField[] fields = hidden.fields();
-    MetadataColumn[] made = new MetadataColumn[fields.length];
-    for (int i = 0; i < made.length; i++) made[i] = new HiddenColumn(fields[i]);
-    return made;
+    MetadataColumn[] columns = new MetadataColumn[fields.length];
+    for (int i = 0; i < columns.length; i++) columns[i] = new HiddenColumn(fields[i]);
+    return columns;
   }
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {

@@ -21,10 +21,10 @@ public class FileLength implements Callable {
   public long length;
 
   /** A file has at least one split, and at most as many as a file of 16 GiB. */
-  FileLength(Path path, long given, String about) {
+  FileLength(Path path, long fileLength, String about) {
     this.path = path;
     this.about = about;
-    this.length = Math.min(Math.max(given, 1L), MOST);
+    this.length = Math.min(Math.max(fileLength, 1L), MOST);
   }
 
   /** Look up the lengths of local files, which is cheap; those of remote files, one request each, only on demand. */

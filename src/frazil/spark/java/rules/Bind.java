@@ -16,24 +16,24 @@ import scala.collection.immutable.Seq;
 /** Gives columns the ids of others, so that expressions over the others apply to them. */
 public class Bind {
   /** Returns a plan whose columns have the ids of others, by position. */
-  public static LogicalPlan under(LogicalPlan plan, Seq known) {
+  public static LogicalPlan under(LogicalPlan plan, Seq target) {
     ArrayList columns = new ArrayList();
-    List found = Door.list(plan.output());
+    List output = Door.list(plan.output());
     int at = 0;
-    for (Object one : Door.list(known)) columns.add(alias((Attribute) found.get(at++), (Attribute) one));
+    for (Object one : Door.list(target)) columns.add(alias((Attribute) output.get(at++), (Attribute) one));
     return new Project(Door.seq(columns), plan);
   }
 
   /** Returns a frame whose columns have the ids of others of the same names; the rest are unchanged. */
-  public static Dataset named(Dataset frame, Seq known) {
+  public static Dataset named(Dataset frame, Seq target) {
     HashMap ids = new HashMap();
-    for (Object one : Door.list(known)) ids.put(((Attribute) one).name(), one);
+    for (Object one : Door.list(target)) ids.put(((Attribute) one).name(), one);
     LogicalPlan plan = frame.queryExecution().analyzed();
     ArrayList columns = new ArrayList();
     for (Object one : Door.list(plan.output())) {
-      Attribute found = (Attribute) one;
-      Object as = ids.get(found.name());
-      columns.add(as == null ? (Object) found : alias(found, (Attribute) as));
+      Attribute column = (Attribute) one;
+      Object as = ids.get(column.name());
+      columns.add(as == null ? (Object) column : alias(column, (Attribute) as));
     }
     return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(
         frame.sparkSession(), new Project(Door.seq(columns), plan));

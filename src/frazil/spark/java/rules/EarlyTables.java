@@ -41,14 +41,14 @@ public class EarlyTables extends org.apache.spark.sql.catalyst.rules.Rule {
     if (plan instanceof MergeIntoTable) return merge((MergeIntoTable) plan);
     if (plan instanceof WriteToStreamStatement) LakeSink.check((WriteToStreamStatement) plan);
     if (!(plan instanceof Union || plan instanceof WithCTE)) return plan;
-    ArrayList made = new ArrayList();
+    ArrayList children = new ArrayList();
     boolean changed = false;
     for (Object one : Door.list(plan.children())) {
       TreeNode now = apply((TreeNode) one);
       changed = changed || now != one;
-      made.add(now);
+      children.add(now);
     }
-    return changed ? plan.withNewChildren(Door.seq(made)) : plan;
+    return changed ? plan.withNewChildren(Door.seq(children)) : plan;
   }
 
   private static LogicalPlan write(LogicalPlan plan) {
@@ -96,10 +96,10 @@ public class EarlyTables extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   private static CaseInsensitiveStringMap options(UnresolvedRelation name) {
-    HashMap kept = new HashMap(name.options().asCaseSensitiveMap());
-    kept.remove(PRIVILEGES);
-    kept.remove(OPTION);
-    return new CaseInsensitiveStringMap(kept);
+    HashMap options = new HashMap(name.options().asCaseSensitiveMap());
+    options.remove(PRIVILEGES);
+    options.remove(OPTION);
+    return new CaseInsensitiveStringMap(options);
   }
 
   /** Rewrites a MERGE whose source is resolved to target the table as it will be, with nothing left to evolve. */
@@ -130,30 +130,30 @@ public class EarlyTables extends org.apache.spark.sql.catalyst.rules.Rule {
 
   /** Returns the paths that clauses assign; null if one of them assigns all columns. */
   private static List assigned(MergeIntoTable plan) {
-    ArrayList found = new ArrayList();
+    ArrayList paths = new ArrayList();
     ArrayList actions = new ArrayList(Door.list(plan.matchedActions()));
     actions.addAll(Door.list(plan.notMatchedActions()));
     actions.addAll(Door.list(plan.notMatchedBySourceActions()));
     for (Object action : actions) {
       if (action instanceof UpdateStarAction || action instanceof InsertStarAction) return null;
       if (action instanceof DeleteAction) continue;
-      Seq given =
+      Seq assignments =
           action instanceof UpdateAction
               ? ((UpdateAction) action).assignments()
               : ((InsertAction) action).assignments();
-      for (Object one : Door.list(given)) {
+      for (Object one : Door.list(assignments)) {
         Object key = ((Assignment) one).key();
-        if (key instanceof UnresolvedAttribute) found.add(new ArrayList(Door.list(((UnresolvedAttribute) key).nameParts())));
+        if (key instanceof UnresolvedAttribute) paths.add(new ArrayList(Door.list(((UnresolvedAttribute) key).nameParts())));
       }
     }
-    return found;
+    return paths;
   }
 
   private static List aliases(LogicalPlan target) {
-    ArrayList found = new ArrayList();
+    ArrayList names = new ArrayList();
     if (target instanceof SubqueryAlias && ((SubqueryAlias) target).child() instanceof SubqueryAlias)
-      found.add(((SubqueryAlias) target).identifier().name());
-    return found;
+      names.add(((SubqueryAlias) target).identifier().name());
+    return names;
   }
 
   /** Replaces `*` by assignments of the source's columns. */
@@ -172,13 +172,13 @@ public class EarlyTables extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   private static Seq columns(MergeIntoTable plan) {
-    ArrayList made = new ArrayList();
+    ArrayList assignments = new ArrayList();
     for (Object one : Door.list(plan.sourceTable().output())) {
       Attribute column = (Attribute) one;
       ArrayList name = new ArrayList();
       name.add(column.name());
-      made.add(new Assignment(new UnresolvedAttribute(Door.seq(name)), column));
+      assignments.add(new Assignment(new UnresolvedAttribute(Door.seq(name)), column));
     }
-    return Door.seq(made);
+    return Door.seq(assignments);
   }
 }

@@ -36,10 +36,10 @@ public class HiddenColumns extends SubqueryAlias implements ExposesMetadataColum
   public Seq hidden() { return hidden; }
 
   public Seq metadataOutput() {
-    ArrayList found = new ArrayList();
+    ArrayList attributes = new ArrayList();
     for (Object one : CollectionConverters.asJava(hidden))
-      found.add(((Attribute) one).withQualifier((Seq) identifier().qualifier().appended(identifier().name())));
-    return list(found);
+      attributes.add(((Attribute) one).withQualifier((Seq) identifier().qualifier().appended(identifier().name())));
+    return list(attributes);
   }
 
   public LogicalPlan withMetadataColumns() {

@@ -58,9 +58,9 @@ public class LakeCommand extends ResetCommand {
                   org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(
                       (org.apache.spark.sql.classic.SparkSession) session, (LogicalPlan) one)
               : one);
-    CachedRows kept = new CachedRows((org.apache.spark.sql.classic.SparkSession) session, target);
+    CachedRows cachedRows = new CachedRows((org.apache.spark.sql.classic.SparkSession) session, target);
     Object answer = Waited.ask(request, handed);
-    kept.renew();
+    cachedRows.renew();
     if (answer instanceof String) return counts((String) answer);
     if (!(answer instanceof Dataset)) return Door.seq(new ArrayList());
     return Door.seq(Arrays.asList((Object[]) ((Dataset) answer).collect()));

@@ -16,9 +16,9 @@ public class LakeCommands extends LakeCommand {
   }
 
   private static List plans(List commands) {
-    ArrayList found = new ArrayList();
-    for (Object one : commands) found.addAll(((LakeCommand) one).plans());
-    return found;
+    ArrayList plans = new ArrayList();
+    for (Object one : commands) plans.addAll(((LakeCommand) one).plans());
+    return plans;
   }
 
   public Seq run(org.apache.spark.sql.SparkSession session) {

@@ -66,8 +66,8 @@ public class LakeParser implements InvocationHandler {
     if (isName || isPlan) Door.session();
     if (isPlan) {
       String text = (String) arguments[0];
-      LogicalPlan found = statement(text, arguments.length > 1 ? arguments[1] : null);
-      if (found != null) return found;
+      LogicalPlan parsed = statement(text, arguments.length > 1 ? arguments[1] : null);
+      if (parsed != null) return parsed;
       if (firstWord(text).equals("begin")) {
         try {
           arguments[0] = Request.ofText("script", text).ask();
@@ -126,8 +126,8 @@ public class LakeParser implements InvocationHandler {
   }
 
   private static int after(String text, int at, String mark) {
-    int found = text.indexOf(mark, at);
-    return found < 0 ? text.length() : found + mark.length();
+    int index = text.indexOf(mark, at);
+    return index < 0 ? text.length() : index + mark.length();
   }
 
   /** Comments may be nested. */

@@ -55,7 +55,7 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
 
   /** Several inserts of one source run in order, each with what was read before the first. */
   private static LogicalPlan several(Union plan) {
-    ArrayList made = new ArrayList();
+    ArrayList plans = new ArrayList();
     String statement = java.util.UUID.randomUUID().toString();
     boolean ours = false;
     boolean all = true;
@@ -63,10 +63,10 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
       LogicalPlan changed = change((LogicalPlan) one, statement);
       if (changed instanceof LakeCommand) ours = true;
       else all = false;
-      made.add(changed);
+      plans.add(changed);
     }
     if (!ours) return plan;
-    return all ? new LakeCommands(made) : (LogicalPlan) plan.withNewChildren(Door.seq(made));
+    return all ? new LakeCommands(plans) : (LogicalPlan) plan.withNewChildren(Door.seq(plans));
   }
 
   private static LogicalPlan change(LogicalPlan plan, String statement) {
@@ -85,9 +85,9 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   public static DataSourceV2Relation target(Object plan) {
-    LogicalPlan found = LakeRelations.relation((LogicalPlan) plan);
-    if (!(found instanceof DataSourceV2Relation)) return null;
-    return ((DataSourceV2Relation) found).table() instanceof LakeTable ? (DataSourceV2Relation) found : null;
+    LogicalPlan relation = LakeRelations.relation((LogicalPlan) plan);
+    if (!(relation instanceof DataSourceV2Relation)) return null;
+    return ((DataSourceV2Relation) relation).table() instanceof LakeTable ? (DataSourceV2Relation) relation : null;
   }
 
   /** Collects the keys of the tables that a plan reads. */
@@ -230,8 +230,8 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
         clause.put("do", "delete");
       } else if (action instanceof UpdateAction) {
         clause.put("do", "update");
-        Seq given = updated(relation, ((UpdateAction) action).assignments(), Spark.flag(action, "fromStar"));
-        clause.put("values", assignments(given, objects));
+        Seq values = updated(relation, ((UpdateAction) action).assignments(), Spark.flag(action, "fromStar"));
+        clause.put("values", assignments(values, objects));
       } else {
         clause.put("do", "insert");
         clause.put("values", assignments(inserted(relation, ((InsertAction) action).assignments()), objects));
@@ -248,13 +248,13 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
   /** Returns a value for every column, converted by Spark's rules; if the schema evolves, structs may lack fields. */
   private static Seq updated(DataSourceV2Relation relation, Seq assignments, boolean isStar) {
     Boolean mayLack = Boolean.valueOf(evolves(relation));
-    Object[] given = {own(relation), assignments, Boolean.valueOf(isStar && mayLack.booleanValue()), mayLack};
-    return Spark.align("alignUpdateAssignments", given);
+    Object[] arguments = {own(relation), assignments, Boolean.valueOf(isStar && mayLack.booleanValue()), mayLack};
+    return Spark.align("alignUpdateAssignments", arguments);
   }
 
   private static Seq inserted(DataSourceV2Relation relation, Seq assignments) {
-    Object[] given = {own(relation), assignments, Boolean.valueOf(evolves(relation))};
-    return Spark.align("alignInsertAssignments", given);
+    Object[] arguments = {own(relation), assignments, Boolean.valueOf(evolves(relation))};
+    return Spark.align("alignInsertAssignments", arguments);
   }
 
   /**
@@ -278,20 +278,20 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
       for (Object one : Door.list(actions[i])) isCast = isCast || isCast(values(one));
     if (relation == null || !isCast) return plan;
     for (int i = 0; i < actions.length; i++) {
-      ArrayList made = new ArrayList();
-      for (Object one : Door.list(actions[i])) made.add(aligned(relation, (MergeAction) one));
-      actions[i] = Door.seq(made);
+      ArrayList aligned = new ArrayList();
+      for (Object one : Door.list(actions[i])) aligned.add(aligned(relation, (MergeAction) one));
+      actions[i] = Door.seq(aligned);
     }
     return (LogicalPlan) Spark.with(plan, new int[] {3, 4, 5}, actions);
   }
 
   private static Object aligned(DataSourceV2Relation relation, MergeAction action) {
-    Seq given = values(action);
-    if (given == null) return action;
+    Seq assignments = values(action);
+    if (assignments == null) return action;
     Seq values =
         action instanceof UpdateAction
-            ? updated(relation, asked(given), Spark.flag(action, "fromStar"))
-            : inserted(relation, asked(given));
+            ? updated(relation, asked(assignments), Spark.flag(action, "fromStar"))
+            : inserted(relation, asked(assignments));
     return Spark.with(action, new int[] {1}, new Object[] {values});
   }
 
@@ -311,13 +311,13 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   private static Seq asked(Seq assignments) {
-    ArrayList made = new ArrayList();
+    ArrayList uncast = new ArrayList();
     for (Object one : Door.list(assignments)) {
       Assignment assignment = (Assignment) one;
       Expression value = assignment.value();
-      made.add(new Assignment(assignment.key(), isCast(value) ? ((Cast) value).child() : value));
+      uncast.add(new Assignment(assignment.key(), isCast(value) ? ((Cast) value).child() : value));
     }
-    return Door.seq(made);
+    return Door.seq(uncast);
   }
 
   private static boolean evolves(DataSourceV2Relation relation) {
@@ -326,16 +326,16 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
 
   /** The assigned columns, each with its value. */
   private static List assignments(Seq assignments, List objects) {
-    ArrayList found = new ArrayList();
+    ArrayList sets = new ArrayList();
     for (Object one : Door.list(assignments)) {
       Assignment assignment = (Assignment) one;
       if (assignment.key().semanticEquals(assignment.value())) continue;
       LinkedHashMap set = new LinkedHashMap();
       set.put("column", ((Attribute) assignment.key()).name());
       set.put("value", expression(assignment.value(), objects));
-      found.add(set);
+      sets.add(set);
     }
-    return found;
+    return sets;
   }
 
   private static Map expression(scala.Option expression, List objects) {
@@ -344,12 +344,12 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
 
   /** Adds an expression to the objects; returns its index, the columns that it names, and its text without subqueries. */
   private static Map expression(Expression expression, List objects) {
-    LinkedHashMap found = new LinkedHashMap();
-    found.put("index", new Integer(objects.size()));
+    LinkedHashMap described = new LinkedHashMap();
+    described.put("index", new Integer(objects.size()));
     objects.add(expression);
     if (!SubqueryExpression.hasSubquery(expression)) {
       try {
-        found.put("text", ((Expression) expression.transformUp(new Unqualified())).sql());
+        described.put("text", ((Expression) expression.transformUp(new Unqualified())).sql());
       } catch (RuntimeException e) {
         // Some expressions have no SQL; they are evaluated all the same.
       }
@@ -357,8 +357,8 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     ArrayList names = new ArrayList();
     scala.collection.Iterator used = expression.references().iterator();
     while (used.hasNext()) names.add(((Attribute) used.next()).name());
-    found.put("names", names);
-    return found;
+    described.put("names", names);
+    return described;
   }
 
   // Tables
@@ -411,39 +411,39 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   /** Refuses generated columns, which the format does not have. */
-  public static StructType columns(Column[] given) {
-    for (int i = 0; i < given.length; i++)
-      if (given[i].generationExpression() != null || given[i].identityColumnSpec() != null)
+  public static StructType columns(Column[] columns) {
+    for (int i = 0; i < columns.length; i++)
+      if (columns[i].generationExpression() != null || columns[i].identityColumnSpec() != null)
         Door.fail(
-            "Cannot create a table with the column " + given[i].name() + ": GENERATED has no place in the format\n"
+            "Cannot create a table with the column " + columns[i].name() + ": GENERATED has no place in the format\n"
                 + "Hint: Compute the value where rows are written, or in a view.",
             "unsupported", "UNSUPPORTED_FEATURE", "0A000");
-    return org.apache.spark.sql.connector.catalog.CatalogV2Util.v2ColumnsToStructType(given);
+    return org.apache.spark.sql.connector.catalog.CatalogV2Util.v2ColumnsToStructType(columns);
   }
 
   private static Object option(scala.Option value) {
     return value.isDefined() ? value.get() : null;
   }
 
-  public static List partitions(Object given) {
-    ArrayList found = new ArrayList();
-    List terms = given instanceof Seq ? Door.list(given) : Arrays.asList((Object[]) given);
-    for (Object one : terms) found.add(term((Transform) one));
-    return found;
+  public static List partitions(Object transforms) {
+    ArrayList partitions = new ArrayList();
+    List terms = transforms instanceof Seq ? Door.list(transforms) : Arrays.asList((Object[]) transforms);
+    for (Object one : terms) partitions.add(term((Transform) one));
+    return partitions;
   }
 
   private static Map term(Transform term) {
-    LinkedHashMap found = new LinkedHashMap();
-    found.put("name", term.name());
+    LinkedHashMap described = new LinkedHashMap();
+    described.put("name", term.name());
     ArrayList arguments = new ArrayList();
-    org.apache.spark.sql.connector.expressions.Expression[] given = term.arguments();
-    for (int i = 0; i < given.length; i++) {
-      if (given[i] instanceof NamedReference) arguments.add(Door.names(((NamedReference) given[i]).fieldNames()));
-      else if (given[i] instanceof Literal) arguments.add(String.valueOf(((Literal) given[i]).value()));
-      else arguments.add(given[i].describe());
+    org.apache.spark.sql.connector.expressions.Expression[] operands = term.arguments();
+    for (int i = 0; i < operands.length; i++) {
+      if (operands[i] instanceof NamedReference) arguments.add(Door.names(((NamedReference) operands[i]).fieldNames()));
+      else if (operands[i] instanceof Literal) arguments.add(String.valueOf(((Literal) operands[i]).value()));
+      else arguments.add(operands[i].describe());
     }
-    found.put("arguments", arguments);
-    return found;
+    described.put("arguments", arguments);
+    return described;
   }
 
   /** Returns a transform that Python describes by name, number and column; equal to those of Spark's writers. */
@@ -458,67 +458,67 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     if (name.equals("hours")) return LogicalExpressions.hours(column);
     if (name.equals("bucket"))
       return LogicalExpressions.bucket(((Number) arguments.get(0)).intValue(), new NamedReference[] {column});
-    org.apache.spark.sql.connector.expressions.Expression[] given =
+    org.apache.spark.sql.connector.expressions.Expression[] operands =
         arguments.size() == 1
             ? new org.apache.spark.sql.connector.expressions.Expression[] {column}
             : new org.apache.spark.sql.connector.expressions.Expression[] {
               Expressions.literal(arguments.get(0)), column
             };
-    return Expressions.apply(name, given);
+    return Expressions.apply(name, operands);
   }
 
   public static List changes(TableChange[] changes) {
-    ArrayList found = new ArrayList();
-    for (int i = 0; i < changes.length; i++) found.add(change(changes[i]));
-    return found;
+    ArrayList described = new ArrayList();
+    for (int i = 0; i < changes.length; i++) described.add(change(changes[i]));
+    return described;
   }
 
   private static Map change(TableChange change) {
-    LinkedHashMap found = new LinkedHashMap();
+    LinkedHashMap described = new LinkedHashMap();
     String kind = change.getClass().getSimpleName();
-    found.put("kind", kind);
+    described.put("kind", kind);
     if (change instanceof TableChange.SetProperty) {
-      found.put("property", ((TableChange.SetProperty) change).property());
-      found.put("value", ((TableChange.SetProperty) change).value());
+      described.put("property", ((TableChange.SetProperty) change).property());
+      described.put("value", ((TableChange.SetProperty) change).value());
     } else if (change instanceof TableChange.RemoveProperty) {
-      found.put("property", ((TableChange.RemoveProperty) change).property());
+      described.put("property", ((TableChange.RemoveProperty) change).property());
     } else if (change instanceof TableChange.ColumnChange) {
-      found.put("column", Door.names(((TableChange.ColumnChange) change).fieldNames()));
+      described.put("column", Door.names(((TableChange.ColumnChange) change).fieldNames()));
       if (change instanceof TableChange.AddColumn) {
         TableChange.AddColumn one = (TableChange.AddColumn) change;
-        found.put("type", one.dataType().json());
-        found.put("nullable", Boolean.valueOf(one.isNullable()));
-        found.put("comment", one.comment());
-        found.put("position", position(one.position()));
-        found.put("default", one.defaultValue() == null ? null : Spark.get(one.defaultValue(), "getSql"));
+        described.put("type", one.dataType().json());
+        described.put("nullable", Boolean.valueOf(one.isNullable()));
+        described.put("comment", one.comment());
+        described.put("position", position(one.position()));
+        described.put("default", one.defaultValue() == null ? null : Spark.get(one.defaultValue(), "getSql"));
       } else if (change instanceof TableChange.RenameColumn) {
-        found.put("to", ((TableChange.RenameColumn) change).newName());
+        described.put("to", ((TableChange.RenameColumn) change).newName());
       } else if (change instanceof TableChange.UpdateColumnType) {
-        found.put("type", ((TableChange.UpdateColumnType) change).newDataType().json());
+        described.put("type", ((TableChange.UpdateColumnType) change).newDataType().json());
       } else if (change instanceof TableChange.UpdateColumnNullability) {
-        found.put("nullable", Boolean.valueOf(((TableChange.UpdateColumnNullability) change).nullable()));
+        described.put("nullable", Boolean.valueOf(((TableChange.UpdateColumnNullability) change).nullable()));
       } else if (change instanceof TableChange.UpdateColumnComment) {
-        found.put("comment", ((TableChange.UpdateColumnComment) change).newComment());
+        described.put("comment", ((TableChange.UpdateColumnComment) change).newComment());
       } else if (change instanceof TableChange.UpdateColumnPosition) {
-        found.put("position", position(((TableChange.UpdateColumnPosition) change).position()));
+        described.put("position", position(((TableChange.UpdateColumnPosition) change).position()));
       } else if (change instanceof TableChange.UpdateColumnDefaultValue) {
-        found.put("default", ((TableChange.UpdateColumnDefaultValue) change).newDefaultValue());
+        described.put("default", ((TableChange.UpdateColumnDefaultValue) change).newDefaultValue());
       } else if (change instanceof TableChange.DeleteColumn) {
-        found.put("if-exists", ((TableChange.DeleteColumn) change).ifExists());
+        described.put("if-exists", ((TableChange.DeleteColumn) change).ifExists());
       } else {
         return other(kind);
       }
     } else {
       return other(kind);
     }
-    return found;
+    return described;
   }
 
   private static Map other(String name) {
-    LinkedHashMap found = new LinkedHashMap();
-    found.put("kind", "OtherChange");
-    found.put("name", name);
-    return found;
+    LinkedHashMap described = new LinkedHashMap();
+    described.put("kind", "OtherChange");
+    described.put("name", name);
+    return described;
   }
 
   private static Object position(TableChange.ColumnPosition position) {

@@ -47,8 +47,8 @@ public class Refused {
         || node instanceof scala.Tuple2
         || node instanceof scala.Tuple3) parts = ((scala.Product) node).productIterator();
     while (parts != null && parts.hasNext()) {
-      String found = find(parts.next(), isTrusted);
-      if (found != null) return found;
+      String part = find(parts.next(), isTrusted);
+      if (part != null) return part;
     }
     return null;
   }

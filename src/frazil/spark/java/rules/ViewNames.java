@@ -31,11 +31,11 @@ public class ViewNames {
 
   /** Returns the query with other names: a JSON list in the order of `find`, null for a name that is unchanged. */
   public static LogicalPlan renamed(LogicalPlan plan, String names) {
-    ViewNames found = new ViewNames(plan);
-    List given = (List) Door.parse(names);
+    ViewNames finder = new ViewNames(plan);
+    List newNames = (List) Door.parse(names);
     IdentityHashMap places = new IdentityHashMap();
-    for (int i = 0; i < given.size(); i++)
-      if (given.get(i) != null) places.put(found.nodes.get(i), Door.seq((List) given.get(i)));
+    for (int i = 0; i < newNames.size(); i++)
+      if (newNames.get(i) != null) places.put(finder.nodes.get(i), Door.seq((List) newNames.get(i)));
     return (LogicalPlan) rewrite(plan, places);
   }
 

@@ -26,14 +26,14 @@ public class BatchInput {
     try {
       List lines = lines(new Path(checkpoint, "offsets/" + batch), settings);
       if (lines == null) return null;
-      MessageDigest found = MessageDigest.getInstance("SHA-256");
+      MessageDigest digest = MessageDigest.getInstance("SHA-256");
       // The first lines are a version and the query's settings, which differ between copies.
       for (int i = 2; i < lines.size(); i++) {
-        add(found, (String) lines.get(i));
+        add(digest, (String) lines.get(i));
         List files = files(checkpoint + "/sources/" + (i - 2), (String) lines.get(i), settings);
-        for (int j = 0; j < files.size(); j++) add(found, (String) files.get(j));
+        for (int j = 0; j < files.size(); j++) add(digest, (String) files.get(j));
       }
-      return new BigInteger(1, found.digest()).shiftRight(192).toString(16);
+      return new BigInteger(1, digest.digest()).shiftRight(192).toString(16);
     } catch (java.security.GeneralSecurityException e) {
       throw new IllegalStateException(e);
     } catch (java.io.IOException e) {
@@ -41,22 +41,22 @@ public class BatchInput {
     }
   }
 
-  private static void add(MessageDigest found, String line) {
-    found.update((line + "\n").getBytes(StandardCharsets.UTF_8));
+  private static void add(MessageDigest digest, String line) {
+    digest.update((line + "\n").getBytes(StandardCharsets.UTF_8));
   }
 
   /** Returns the files of a source whose offsets are only counters; its log has their names. */
   private static List files(String source, String offset, Configuration settings) throws java.io.IOException {
-    ArrayList found = new ArrayList();
-    if (!offset.startsWith(COUNTED)) return found;
+    ArrayList names = new ArrayList();
+    if (!offset.startsWith(COUNTED)) return names;
     Object number = ((Map) Door.parse(offset)).get("logOffset");
     List logged = lines(new Path(source, number.toString()), settings);
     if (logged == null) logged = lines(new Path(source, number + ".compact"), settings);
-    if (logged == null) return found;
+    if (logged == null) return names;
     String own = "\"batchId\":" + number + "}";
-    for (int i = 0; i < logged.size(); i++) if (((String) logged.get(i)).endsWith(own)) found.add(logged.get(i));
-    Collections.sort(found);
-    return found;
+    for (int i = 0; i < logged.size(); i++) if (((String) logged.get(i)).endsWith(own)) names.add(logged.get(i));
+    Collections.sort(names);
+    return names;
   }
 
   private static List lines(Path path, Configuration settings) throws java.io.IOException {
@@ -64,9 +64,9 @@ public class BatchInput {
     if (!files.exists(path)) return null;
     BufferedReader in = new BufferedReader(new InputStreamReader(files.open(path), StandardCharsets.UTF_8));
     try {
-      ArrayList found = new ArrayList();
-      for (String line = in.readLine(); line != null; line = in.readLine()) found.add(line);
-      return found;
+      ArrayList lines = new ArrayList();
+      for (String line = in.readLine(); line != null; line = in.readLine()) lines.add(line);
+      return lines;
     } finally {
       in.close();
     }

@@ -56,13 +56,13 @@ public class LakeStream implements Source, SupportsTriggerAvailableNow, ReportsS
   }
 
   public ReadLimit getDefaultReadLimit() {
-    ArrayList found = new ArrayList();
-    if (limits.get("files") != null) found.add(ReadLimit.maxFiles(((Number) limits.get("files")).intValue()));
-    if (limits.get("rows") != null) found.add(ReadLimit.maxRows(((Number) limits.get("rows")).longValue()));
-    if (limits.get("bytes") != null) found.add(ReadLimit.maxBytes(((Number) limits.get("bytes")).longValue()));
-    if (found.isEmpty()) return ReadLimit.allAvailable();
-    if (found.size() == 1) return (ReadLimit) found.get(0);
-    return ReadLimit.compositeLimit((ReadLimit[]) found.toArray(new ReadLimit[0]));
+    ArrayList rows = new ArrayList();
+    if (limits.get("files") != null) rows.add(ReadLimit.maxFiles(((Number) limits.get("files")).intValue()));
+    if (limits.get("rows") != null) rows.add(ReadLimit.maxRows(((Number) limits.get("rows")).longValue()));
+    if (limits.get("bytes") != null) rows.add(ReadLimit.maxBytes(((Number) limits.get("bytes")).longValue()));
+    if (rows.isEmpty()) return ReadLimit.allAvailable();
+    if (rows.size() == 1) return (ReadLimit) rows.get(0);
+    return ReadLimit.compositeLimit((ReadLimit[]) rows.toArray(new ReadLimit[0]));
   }
 
   private static void limits(ReadLimit limit, Map into) {

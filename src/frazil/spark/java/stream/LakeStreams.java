@@ -46,14 +46,14 @@ public class LakeStreams implements StreamSourceProvider {
   }
 
   public scala.Tuple2 sourceSchema(
-      SQLContext context, scala.Option schema, String provider, scala.collection.immutable.Map given) {
-    Map named = named(given);
+      SQLContext context, scala.Option schema, String provider, scala.collection.immutable.Map options) {
+    Map named = named(options);
     return new scala.Tuple2(named.get("label"), StructType.fromJson((String) named.get("columns")));
   }
 
   public Source createSource(
-      SQLContext context, String place, scala.Option schema, String provider, scala.collection.immutable.Map given) {
-    Map named = named(given);
+      SQLContext context, String place, scala.Option schema, String provider, scala.collection.immutable.Map options) {
+    Map named = named(options);
     Configuration settings = SparkSession.active().sessionState().newHadoopConf();
     Path begun = new Path(place, "offsets/0");
     Path about = new Path(place, "table");
@@ -71,8 +71,8 @@ public class LakeStreams implements StreamSourceProvider {
     return new LakeStream(named, opened);
   }
 
-  private static Map named(scala.collection.immutable.Map given) {
-    return (Map) Door.parse((String) given.apply(OPTION));
+  private static Map named(scala.collection.immutable.Map options) {
+    return (Map) Door.parse((String) options.apply(OPTION));
   }
 
   private static String read(Path path, Configuration settings) {
@@ -81,9 +81,9 @@ public class LakeStreams implements StreamSourceProvider {
       if (!files.exists(path)) return null;
       FSDataInputStream in = files.open(path);
       try {
-        byte[] found = new byte[(int) files.getFileStatus(path).getLen()];
-        in.readFully(0, found);
-        return new String(found, StandardCharsets.UTF_8);
+        byte[] bytes = new byte[(int) files.getFileStatus(path).getLen()];
+        in.readFully(0, bytes);
+        return new String(bytes, StandardCharsets.UTF_8);
       } finally {
         in.close();
       }

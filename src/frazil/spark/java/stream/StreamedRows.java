@@ -21,9 +21,9 @@ public class StreamedRows extends scala.runtime.AbstractPartialFunction {
     SparkSession session = (SparkSession) rows.sparkSession();
     LogicalPlan plan = rows.queryExecution().analyzed();
     if (plan.isStreaming()) return rows;
-    LogicalPlan made;
+    LogicalPlan stream;
     if (isOfFiles(plan)) {
-      made = (LogicalPlan) plan.transformDown(new StreamedRows());
+      stream = (LogicalPlan) plan.transformDown(new StreamedRows());
     } else {
       Dataset none =
           session.internalCreateDataFrame(
@@ -34,9 +34,9 @@ public class StreamedRows extends scala.runtime.AbstractPartialFunction {
       ArrayList both = new ArrayList();
       both.add(plan);
       both.add(none.queryExecution().analyzed());
-      made = new Union(Door.seq(both), false, false);
+      stream = new Union(Door.seq(both), false, false);
     }
-    return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(session, made);
+    return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(session, stream);
   }
 
   private static boolean isOfFiles(LogicalPlan plan) {
@@ -54,10 +54,10 @@ public class StreamedRows extends scala.runtime.AbstractPartialFunction {
     return isDefinedAt(node) ? streaming((LogicalRelation) node) : other.apply(node);
   }
 
-  public static LogicalRelation streaming(LogicalRelation found) {
-    for (int i = 0; i < found.productArity(); i++)
-      if ("isStreaming".equals(found.productElementName(i)))
-        return (LogicalRelation) Spark.with(found, new int[] {i}, new Object[] {Boolean.TRUE});
+  public static LogicalRelation streaming(LogicalRelation relation) {
+    for (int i = 0; i < relation.productArity(); i++)
+      if ("isStreaming".equals(relation.productElementName(i)))
+        return (LogicalRelation) Spark.with(relation, new int[] {i}, new Object[] {Boolean.TRUE});
     throw new UnsupportedOperationException("This Spark has no relations that stream");
   }
 }

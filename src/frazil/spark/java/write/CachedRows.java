@@ -25,8 +25,8 @@ public class CachedRows {
       // A table that cannot be read is not cached.
       return;
     }
-    scala.Option kept = caches().lookupCachedData(old);
-    if (kept.isDefined()) level = ((CachedData) kept.get()).cachedRepresentation().cacheBuilder().storageLevel();
+    scala.Option entry = caches().lookupCachedData(old);
+    if (entry.isDefined()) level = ((CachedData) entry.get()).cachedRepresentation().cacheBuilder().storageLevel();
   }
 
   /** Renew the entry after the change; cached queries over the old state are dropped too. */

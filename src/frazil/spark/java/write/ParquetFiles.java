@@ -15,9 +15,9 @@ import scala.collection.immutable.Map;
  */
 public class ParquetFiles extends ParquetFileFormat {
   public OutputWriterFactory prepareWrite(SparkSession session, Job job, Map options, StructType dataSchema) {
-    OutputWriterFactory made = super.prepareWrite(session, job, options, dataSchema);
+    OutputWriterFactory factory = super.prepareWrite(session, job, options, dataSchema);
     forgetSources(job.getConfiguration());
-    return made;
+    return factory;
   }
 
   private static void forgetSources(Configuration settings) {

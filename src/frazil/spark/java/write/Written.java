@@ -65,28 +65,28 @@ public class Written {
 
   /** Selects columns by their quoted names, each with its new name, type (or none) and metadata. */
   public static Dataset columns(Dataset rows, String columns) {
-    List wanted = (List) Door.parse(columns);
+    List requested = (List) Door.parse(columns);
     LogicalPlan plan = rows.queryExecution().analyzed();
     // A projection would copy the rows of a stream's batch, which are computed already, one by one.
-    LogicalPlan described = plan instanceof LogicalRDD ? described((LogicalRDD) plan, wanted) : null;
+    LogicalPlan described = plan instanceof LogicalRDD ? described((LogicalRDD) plan, requested) : null;
     if (described != null) return in((SparkSession) rows.sparkSession(), described);
-    Column[] made = new Column[wanted.size()];
-    for (int i = 0; i < made.length; i++) {
-      Map one = (Map) wanted.get(i);
+    Column[] selected = new Column[requested.size()];
+    for (int i = 0; i < selected.length; i++) {
+      Map one = (Map) requested.get(i);
       Column column = new Column((String) one.get("quoted"));
       if (one.get("type") != null) column = column.cast(DataType.fromJson((String) one.get("type")));
-      made[i] = column.as((String) one.get("name"), Metadata.fromJson((String) one.get("metadata")));
+      selected[i] = column.as((String) one.get("name"), Metadata.fromJson((String) one.get("metadata")));
     }
-    return (Dataset) rows.select(made);
+    return (Dataset) rows.select(selected);
   }
 
   /** Describes rows that are computed already; returns null if their columns are not the wanted ones. */
-  private static LogicalPlan described(LogicalRDD plan, List wanted) {
-    if (plan.output().size() != wanted.size()) return null;
+  private static LogicalPlan described(LogicalRDD plan, List requested) {
+    if (plan.output().size() != requested.size()) return null;
     ArrayList output = new ArrayList();
-    for (int i = 0; i < wanted.size(); i++) {
+    for (int i = 0; i < requested.size(); i++) {
       Attribute column = (Attribute) plan.output().apply(i);
-      Map one = (Map) wanted.get(i);
+      Map one = (Map) requested.get(i);
       String asked = (String) one.get("type");
       DataType type = asked == null ? column.dataType() : DataType.fromJson(asked);
       if (!column.name().equals(one.get("name"))) return null;

@@ -1,0 +1,1 @@
+"""Verbs: each plans, runs and commits one change of a table."""

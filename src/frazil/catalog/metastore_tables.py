@@ -152,7 +152,9 @@ def _copy_figures(parameters: dict[str, str], metadata: TableMetadata, max_chars
 def _copy_snapshot(
     parameters: dict[str, str], snapshot: Snapshot | None, summary: Mapping[str, str], max_chars: int
 ) -> None:
-    shown = None if snapshot is None else {key: value for key, value in summary.items() if key != Summary.OPERATION}
+    visible_summary = (
+        None if snapshot is None else {key: value for key, value in summary.items() if key != Summary.OPERATION}
+    )
     is_shown = snapshot is not None and max_chars > 0
     for name, value in (
         ("current-snapshot-id", None if snapshot is None else str(snapshot.snapshot_id)),
@@ -161,7 +163,7 @@ def _copy_snapshot(
         parameters.pop(name, None)
         if value is not None and is_shown:
             parameters[name] = value
-    _copy(parameters, "current-snapshot-summary", shown, max_chars)
+    _copy(parameters, "current-snapshot-summary", visible_summary, max_chars)
 
 
 def _copy(parameters: dict[str, str], name: str, value: Any, max_chars: int) -> None:

@@ -210,7 +210,7 @@ class Metastore:
         """Return the locks of a table, held and waited for."""
         request = ThriftStruct({1: text_value(database), 2: text_value(name)})
         answer = self._read("show_locks", {1: (STRUCT, request)}).get(0)
-        shown = answer.structs(1) if isinstance(answer, ThriftStruct) else ()
+        entries = answer.structs(1) if isinstance(answer, ThriftStruct) else ()
         return tuple(
             Lock(
                 int(entry.get(1) or 0),
@@ -219,7 +219,7 @@ class Metastore:
                 f"{entry.text(10) or 'somebody'}@{entry.text(11) or 'unknown'}",
                 int(entry.get(8) or 0),
             )
-            for entry in shown
+            for entry in entries
         )
 
     # Failures

@@ -69,6 +69,7 @@ from frazil.storage.memory import MemoryStorage
 from tests.support import builders
 from tests.support.catalog_cases import (
     EVENTS,
+    METASTORES,
     NAMES,
     SERVICE_VARIABLE,
     CatalogCase,
@@ -129,15 +130,34 @@ NOT_OF_ALL_SERVICES = {
     "test_names_with_a_common_prefix_are_distinct",
     "test_names_cannot_escape_the_warehouse",
 }
+NOT_OF_METASTORES = {
+    # Namespaces have one level, and names are in lower case: tests/contract/test_metastores.py.
+    "test_namespaces_are_created_listed_and_dropped",
+    "test_creating_a_namespace_creates_its_parents",
+    "test_only_an_empty_namespace_is_dropped",
+    "test_namespace_properties_are_stored",
+    "test_names_with_a_common_prefix_are_distinct",
+    "test_any_printable_character_is_allowed_in_names",
+    "test_names_differing_in_case_or_normalization_are_distinct",
+    "test_names_cannot_escape_the_warehouse",
+    "test_tables_are_listed_in_name_order",
+    # A metastore moves one pointer at a time.
+    "test_multi_table_commit_is_atomic",
+    "test_pointer_moved_at_the_last_moment_aborts_the_multi_table_commit",
+    "test_table_is_created_together_with_changes_to_others",
+    "test_overlapping_transactions_do_not_deadlock",
+}
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=[*NAMES, *(pytest.param(name, marks=pytest.mark.extended) for name in METASTORES)])
 def case(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CatalogCase]:
     # Never asked of a service elsewhere: what a hostile table names there is not ours to risk.
     is_purge = request.param == "rest-elsewhere" and request.cls is not None and request.cls.__name__ == "TestPurging"
     left_out = {"rest": NOT_OF_SERVICES, "rest-elsewhere": NOT_OF_SERVICES | NOT_OF_ALL_SERVICES}.get(request.param)
     if left_out is not None and (is_purge or request.node.originalname in left_out):
         pytest.skip("a service decides this by itself")
+    if request.param in METASTORES and request.node.originalname in NOT_OF_METASTORES:
+        pytest.skip("a metastore has no such names, or no transactions")
     if request.param == "rest-elsewhere":
         kind = json.loads(os.environ[SERVICE_VARIABLE])["kind"]
         known = service_differences(kind, "contract").get(request.node.originalname)

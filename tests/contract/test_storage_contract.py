@@ -24,7 +24,9 @@ from frazil.storage.choose import choose_storage
 from frazil.storage.failing import FailingStorage
 from frazil.storage.local import LocalStorage
 from frazil.storage.memory import MemoryStorage
+from frazil.storage.webhdfs import HdfsStorage, hdfs_service
 from tests.support.azure_server import ACCOUNT, CONTAINER
+from tests.support.hdfs_cluster import shared_cluster
 from tests.support.s3_server import BUCKET
 
 
@@ -47,6 +49,11 @@ def azure(request: pytest.FixtureRequest) -> Case:
     return Case(storage, f"abfss://{CONTAINER}@{ACCOUNT}.dfs.core.windows.net/{uuid.uuid4().hex}/a/b")
 
 
+def hdfs(request: pytest.FixtureRequest) -> Case:
+    storage = HdfsStorage(hdfs_service(shared_cluster(), ["hdfs://cluster"]))
+    return Case(storage, f"hdfs://cluster/{uuid.uuid4().hex}/a/b")
+
+
 STORAGES: dict[str, Callable[[Path, pytest.FixtureRequest], Case]] = {
     "local": lambda folder, _: Case(LocalStorage(), f"file://{folder}"),
     "local-path": lambda folder, _: Case(LocalStorage(durable=False), str(folder)),
@@ -54,11 +61,14 @@ STORAGES: dict[str, Callable[[Path, pytest.FixtureRequest], Case]] = {
     "failing-never": lambda *_: Case(FailingStorage(MemoryStorage()), "s3://bucket/warehouse"),
     "s3": lambda _, request: s3(request),
     "azure": lambda _, request: azure(request),
+    "hdfs": lambda _, request: hdfs(request),
     "by-scheme": lambda folder, _: Case(choose_storage(durable=False), f"file:{folder}"),
 }
 
 
-@pytest.fixture(params=list(STORAGES))
+@pytest.fixture(
+    params=[pytest.param(name, marks=pytest.mark.extended) if name == "hdfs" else name for name in STORAGES]
+)
 def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
     name: str = request.param
     return STORAGES[name](tmp_path, request)
@@ -83,6 +93,10 @@ def test_file_reads_back_as_written(case: Case, verb: str, data: bytes) -> None:
 
 @pytest.mark.parametrize("name", AWKWARD_NAMES)
 def test_names_are_taken_literally(case: Case, name: str) -> None:
+    if ":" in name and isinstance(case.storage, HdfsStorage):
+        with pytest.raises(StorageError, match="Cannot"):
+            case.storage.create(case.at(name), b"")
+        return
     case.storage.create(case.at(name), name.encode())
     assert case.storage.read(case.at(name)) == name.encode()
     assert [one.path for one in case.storage.list(case.root)] == [case.at(name)]

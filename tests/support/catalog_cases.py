@@ -17,7 +17,10 @@ from frazil.catalog.change import TableChange
 from frazil.catalog.database import Database
 from frazil.catalog.failing_database import FailingDatabase
 from frazil.catalog.filesystem import FilesystemCatalog
+from frazil.catalog.glue.open_glue import open_glue
+from frazil.catalog.hive.open_hive import open_hive
 from frazil.catalog.memory import MemoryCatalog
+from frazil.catalog.metastore_catalog import MetastoreCatalog
 from frazil.catalog.outcomes import Committed, Outcome, Rejected
 from frazil.catalog.postgres import PostgresDatabase
 from frazil.catalog.sql import SqlCatalog
@@ -38,9 +41,13 @@ from frazil.storage.failing import FailingStorage, Fault, FaultKind
 from frazil.storage.local import LocalStorage
 from frazil.storage.memory import MemoryStorage
 from tests.support import builders
+from tests.support.glue_server import GlueServer, shared_glue
+from tests.support.metastore_server import shared_metastore
 from tests.support.served_lake import served
 
 NAMES = ["memory", "sqlite", "sqlite-two-handles", "filesystem", "filesystem-in-memory", "postgresql", "rest"]
+METASTORES = ["hive", "hive-unlocked", "glue"]
+"""Catalogs in metastores: they have one level of namespaces, and names in lower case."""
 SERVICE_VARIABLE = "FRAZIL_TEST_SERVICE"
 """Names a service of somebody else's to hold to the contract instead: its address, the location of its warehouse and
 properties, as JSON. Everything in it is dropped. `tests/interop/test_rest_servers.py` sets it."""
@@ -62,6 +69,7 @@ class CatalogCase:
     is_sql: bool = False
     is_filesystem: bool = False
     is_service: bool = False
+    is_metastore: bool = False
     opened: list[Catalog] = field(default_factory=list)
 
     def another(self, **options: Any) -> Catalog:
@@ -99,6 +107,10 @@ def opened_case(name: str, folder: Path, postgres_uri: Callable[[], str]) -> Ite
         elif name == "rest":
             server = stack.enter_context(served(folder / "warehouse"))
             case = _open_service(f"http://127.0.0.1:{server.port}", f"file://{folder}/warehouse")
+        elif name.startswith("hive"):
+            case = _open_hive(shared_metastore().uri, folder, is_locked=name == "hive")
+        elif name == "glue":
+            case = _open_glue(shared_glue(), folder)
         else:
             case = _open(name, folder, postgres_uri)
         yield from _closing(case)
@@ -125,6 +137,40 @@ def _open_service(address: str, warehouse: str, properties: Mapping[str, str] | 
 
     storage = choose_storage(properties, durable=False)
     return CatalogCase(open_service(), open_service, storage, warehouse, is_service=True)
+
+
+def _open_hive(uri: str, folder: Path, *, is_locked: bool) -> CatalogCase:
+    local = LocalStorage(durable=False)
+    warehouse = f"file://{folder}/warehouse"
+    properties = {
+        "iceberg.engine.hive.lock-enabled": str(is_locked).lower(),
+        "iceberg.hive.lock-check-min-wait-ms": "5",
+        "iceberg.hive.lock-check-max-wait-ms": "100",
+    }
+
+    def open_case(storage: Storage = local, **_: Any) -> Catalog:
+        return open_hive("lake", uri, warehouse, storage, properties)
+
+    case = CatalogCase(open_case(), open_case, local, warehouse, is_metastore=True)
+    for namespace in case.catalog.list_namespaces():
+        if namespace != ("default",):
+            for table in case.catalog.list_tables(namespace):
+                case.catalog.drop_table(table)
+            for view in case.catalog.list_views(namespace):
+                case.catalog.drop_view(view)
+            case.catalog.drop_namespace(namespace)
+    return case
+
+
+def _open_glue(server: GlueServer, folder: Path) -> CatalogCase:
+    local = LocalStorage(durable=False)
+    warehouse = f"file://{folder}/warehouse"
+    server.forget()
+
+    def open_case(storage: Storage = local, **_: Any) -> Catalog:
+        return open_glue("lake", warehouse, storage, server.properties)
+
+    return CatalogCase(open_case(), open_case, local, warehouse, is_metastore=True)
 
 
 def _open(name: str, folder: Path, postgres_uri: Callable[[], str]) -> CatalogCase:
@@ -177,7 +223,10 @@ def empty_catalog(catalog: Catalog, namespace: tuple[str, ...] = ()) -> None:
 def made_table(catalog: Catalog, identifier: tuple[str, ...] = EVENTS, **options: Any) -> LoadedTable:
     """Create a table of events, and its namespace where it is missing."""
     if not catalog.namespace_exists(identifier[:-1]):
-        catalog.create_namespace(identifier[:-1])
+        # A metastore would add `.db` to the folder.
+        is_metastore = isinstance(catalog, MetastoreCatalog)
+        place = {"location": f"{catalog.warehouse}/{identifier[0].lower()}"} if is_metastore else None
+        catalog.create_namespace(identifier[:-1], place)
     return catalog.create_table(identifier, builders.schema(), **options)
 
 

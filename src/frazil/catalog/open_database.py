@@ -9,7 +9,7 @@ from frazil.errors import InvalidRequestError
 from frazil.storage.locations import scheme_of
 
 _POSTGRES = ("postgresql", "postgres", "postgresql+psycopg", "postgresql+psycopg2")
-_ELSEWHERE = frozenset({"bigquery", "dynamodb", "glue", "hadoop", "hive", "jdbc", "nessie", "rest", "s3tables", "sql"})
+_ELSEWHERE = frozenset({"bigquery", "dynamodb", "hadoop", "hive", "jdbc", "nessie", "rest", "s3tables", "sql"})
 """Catalog types of other implementations, which messages may show: any other word might be a password."""
 _KNOWN = "sqlite:///relative/path, sqlite:////absolute/path or postgresql://user:password@host/database"
 
@@ -30,7 +30,7 @@ def open_database(uri: str, *, may_write: bool = True) -> Database:
     if scheme == "jdbc":
         hint = "Use postgresql://user:password@host/database, without `jdbc:`."
     else:
-        hint = f"Use {_KNOWN}, or filesystem."
+        hint = f"Use {_KNOWN}, thrift://host:9083, glue or filesystem."
     catalog_type = scheme or (uri if uri in _ELSEWHERE else None)
     what = "the catalog: its type" if catalog_type is None else f"a catalog of type {catalog_type!r}: it"
     raise InvalidRequestError(f"Cannot open {what} is not supported", hint=hint)

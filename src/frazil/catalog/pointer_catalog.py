@@ -304,7 +304,8 @@ class PointerCatalog(Catalog):
             expected = (
                 existing.metadata_location if existing is not None and existing.entity_type is entity_type else None
             )
-            stale = self._pointers.swap([PointerChange(entity_type, tuple(identifier), expected, location)])
+            change = PointerChange(entity_type, tuple(identifier), expected, location, metadata=metadata)
+            stale = self._pointers.swap([change])
             if stale is None:
                 return metadata
             if not may_replace or stale.current is None or stale.current.entity_type is not entity_type:
@@ -483,8 +484,14 @@ def _is_beside(location: str, folder: str) -> bool:
 
 
 def _change(entity_type: EntityType, attempt: Attempt[Any]) -> PointerChange:
+    base, loaded = attempt.base, attempt.loaded
     return PointerChange(
-        entity_type, attempt.base.identifier, attempt.base.metadata_location, attempt.loaded.metadata_location
+        entity_type,
+        base.identifier,
+        base.metadata_location,
+        loaded.metadata_location,
+        base=None if base.metadata_location is None else base.metadata,
+        metadata=loaded.metadata,
     )
 
 

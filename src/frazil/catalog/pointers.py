@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from frazil.catalog.names import Identifier, Namespace
+from frazil.spec.table_metadata import TableMetadata
+from frazil.spec.view_metadata import ViewMetadata
 
 
 class EntityType(Enum):
@@ -38,6 +40,10 @@ class PointerChange:
     identifier: Identifier
     expected: str | None
     location: str
+    base: TableMetadata | ViewMetadata | None = field(default=None, compare=False, repr=False)
+    """What the expected location holds, if known: a metastore keeps a copy of some of it beside the pointer."""
+    metadata: TableMetadata | ViewMetadata | None = field(default=None, compare=False, repr=False)
+    """What the new location holds."""
 
 
 @dataclass(frozen=True, slots=True)

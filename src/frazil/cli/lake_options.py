@@ -35,7 +35,11 @@ Warehouse = Annotated[
 CatalogUri = Annotated[
     str | None,
     typer.Option(
-        "--catalog", "-c", metavar="URI", envvar="FRAZIL_CATALOG", help="sqlite:///…, postgresql://…, filesystem"
+        "--catalog",
+        "-c",
+        metavar="URI",
+        envvar="FRAZIL_CATALOG",
+        help="sqlite:///…, postgresql://…, thrift://…, glue or filesystem",
     ),
 ]
 CatalogName = Annotated[

@@ -277,7 +277,8 @@ def take_properties(context: typer.Context, texts: Sequence[str] | None) -> dict
     properties = pairs_of(texts, "property")
     from frazil.table.open_catalog import connection_names
 
-    connection_only = connection_names(settings_of(context).warehouse or "")
+    settings = settings_of(context)
+    connection_only = connection_names(settings.warehouse or "", settings.catalog)
     moved_names = [name for name in properties if name in connection_only or name.startswith("header.")]
     give_connection(context, [f"{name}={properties.pop(name)}" for name in moved_names])
     return properties

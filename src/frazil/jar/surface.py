@@ -88,14 +88,20 @@ SETTINGS: Final = (
     Pattern(
         r"spark\.sql\.catalog\.\w+\.type\W+hive\b",
         "type = hive",
-        "cannot",
-        "the Hive metastore is not supported; register tables by their metadata file, or copy the catalog",
+        "change",
+        'frazil.connect("thrift://host:9083", warehouse=…), with the same properties',
     ),
     Pattern(
-        r"spark\.sql\.catalog\.\w+\.type\W+(glue|dynamodb|nessie|bigquery)\b",
-        "type = glue, dynamodb, nessie",
+        r"spark\.sql\.catalog\.\w+\.type\W+glue\b",
+        "type = glue",
+        "change",
+        'frazil.connect("s3://…", catalog="glue", properties={"client.region": …})',
+    ),
+    Pattern(
+        r"spark\.sql\.catalog\.\w+\.type\W+(dynamodb|nessie|bigquery)\b",
+        "type = dynamodb, nessie",
         "cannot",
-        "only supported through the REST protocol, if the service offers it (Glue and Nessie do)",
+        "only supported through the REST protocol, if the service offers it (Nessie does)",
     ),
     Pattern(
         r"spark\.sql\.catalog\.\w+\.catalog-impl",
@@ -166,8 +172,14 @@ JAVA: Final = (
         r"\b(JdbcCatalog|RESTCatalog)\b", "JdbcCatalog, RESTCatalog", "change", "frazil.connect (docs/connecting.md)"
     ),
     Pattern(
-        r"\b(HiveCatalog|GlueCatalog|DynamoDbCatalog|NessieCatalog)\b",
+        r"\b(HiveCatalog|GlueCatalog)\b",
         "HiveCatalog, GlueCatalog",
+        "change",
+        "frazil.connect (docs/connecting.md)",
+    ),
+    Pattern(
+        r"\b(DynamoDbCatalog|NessieCatalog)\b",
+        "DynamoDbCatalog, NessieCatalog",
         "cannot",
         "not supported",
     ),

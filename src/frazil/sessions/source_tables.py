@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from frazil.catalog.glue.open_glue import SECRETS as GLUE_SECRETS
 from frazil.catalog.metadata_files import read_table_metadata
 from frazil.errors import InvalidRequestError, StorageError, TableNotFoundError
 from frazil.jar.options import SOURCE_OPTIONS
@@ -118,7 +119,8 @@ class SourceTables:
 
 def _check_no_secrets(properties: Mapping[str, str], catalog: str | None = None) -> None:
     """Refuse to send secrets; the error does not show them."""
-    secret_name = next((name for name in properties if is_secret(name) or name in SERVICE_SECRETS), None)
+    secrets = SERVICE_SECRETS | GLUE_SECRETS
+    secret_name = next((name for name in properties if is_secret(name) or name in secrets), None)
     parts = urlsplit(catalog or "")
     if (
         secret_name is None

@@ -440,8 +440,10 @@ ENCRYPTION_TABLE_KEY = _of.unset("encryption.key-id", Text("a key's id"), "Id of
 ENCRYPTION_DEK_LENGTH = _of.of(
     "encryption.data-key-length", OneNumberOf((16, 24, 32), "bytes"), 16, "Length of the keys that encrypt files"
 )
-ENGINE_HIVE_ENABLED = _of.of("engine.hive.enabled", _FLAG, False, "Used by Hive only")
-HIVE_LOCK_ENABLED = _of.of("engine.hive.lock-enabled", _FLAG, True, "Used by Hive catalogs only")
+ENGINE_HIVE_ENABLED = _of.of("engine.hive.enabled", _FLAG, False, "Whether Hive may query a table of a Hive Metastore")
+HIVE_LOCK_ENABLED = _of.of(
+    "engine.hive.lock-enabled", _FLAG, True, "Whether commits hold the lock of a table in a Hive Metastore"
+)
 
 _of = _Section("Views", _views)
 VIEW_COMMENT = _of.unset("comment", AnyText("any text"), "What the view is for")

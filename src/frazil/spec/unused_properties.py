@@ -29,8 +29,6 @@ NOT_HONOURED: Final = FrozenMap(
         "read.orc.vectorization.enabled": "files are read by Spark's built-in reader, with Spark's settings",
         "read.orc.vectorization.batch-size": "files are read by Spark's built-in reader, with Spark's settings",
         "encryption.data-key-length": "encrypted tables are refused",
-        "engine.hive.enabled": "used by Hive only",
-        "engine.hive.lock-enabled": "used by Hive only",
     }
 )
 """Properties without effect, and why."""

@@ -5,6 +5,7 @@
     s3:, s3a:, s3n:         Amazon S3 and compatible stores
     gs:, gcs:               Google Cloud Storage
     abfss:, abfs:, az:, …   Azure
+    hdfs:, webhdfs:, …      HDFS, over HTTP
 
 A store is loaded and set up when a location first needs it, so that nobody needs credentials or waits for imports of
 unused stores.
@@ -23,6 +24,9 @@ from typing import Final
 
 from frazil.errors import FrazilError, InvalidPropertyError, InvalidRequestError, StorageError, UnsupportedError
 from frazil.storage.base import MAX_READ_BYTES, Children, Storage, StoredFile
+from frazil.storage.hdfs_properties import ENDPOINT as HDFS_ENDPOINT
+from frazil.storage.hdfs_properties import HDFS_SCHEMES
+from frazil.storage.hdfs_properties import PROPERTIES as HDFS_PROPERTIES
 from frazil.storage.local import LocalStorage
 from frazil.storage.locations import is_within, parse_location, scheme_of, strip_slashes
 from frazil.storage.new_file import NewFile
@@ -40,7 +44,7 @@ READ_ROOTS: Final = "read.roots"
 READ_SCHEMES: Final = "read.schemes"
 DELETE_ROOTS: Final = "delete.roots"
 
-KNOWN_PROPERTIES: Final = PROPERTIES | {READ_ROOTS, READ_SCHEMES, DELETE_ROOTS, CREDENTIAL_ENDPOINTS}
+KNOWN_PROPERTIES: Final = PROPERTIES | HDFS_PROPERTIES | {READ_ROOTS, READ_SCHEMES, DELETE_ROOTS, CREDENTIAL_ENDPOINTS}
 """All properties that configure where files are and how they are accessed."""
 
 
@@ -316,8 +320,15 @@ def choose_storage(
 
         return open_azure(accounts.account(AZURE))
 
+    def make_hdfs() -> Storage:
+        from frazil.storage.object_stores import open_hdfs
+
+        return open_hdfs(settings, places)
+
     makers = dict.fromkeys(S3_SCHEMES, make_s3) | dict.fromkeys(GCS_SCHEMES, make_gcs)
     makers |= dict.fromkeys(AZURE_SCHEMES, make_azure)
+    if HDFS_ENDPOINT in settings or any(scheme_of(location) in HDFS_SCHEMES for location in places):
+        makers |= dict.fromkeys(HDFS_SCHEMES, make_hdfs)
     return SchemeStorage(
         storages, makers=makers, roots=roots, schemes=_schemes(settings), stores=accounts, is_read_only=is_read_only
     )
@@ -446,7 +457,7 @@ def _no_storage(scheme: str) -> InvalidRequestError | UnsupportedError:
             hint="Files in memory belong to the process and the catalog that made them.",
         )
     hint = (
-        "Locations are paths, or start with file:, s3:, s3a:, s3n:, gs:, gcs:, abfss:, abfs:, wasbs:, wasb: or az:; "
-        f"on Spark also with those of {READ_SCHEMES}."
+        "Locations are paths, or start with file:, s3:, s3a:, s3n:, gs:, gcs:, abfss:, abfs:, wasbs:, wasb:, az: or "
+        f"hdfs:; on Spark also with those of {READ_SCHEMES}."
     )
     return UnsupportedError(f"Cannot use a {scheme}: location: the scheme is not supported", hint=hint)

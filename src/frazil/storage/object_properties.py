@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from frazil.errors import InvalidPropertyError
+from frazil.storage.hdfs_properties import TOKEN as HDFS_TOKEN
 
 S3_ENDPOINT: Final = "s3.endpoint"
 S3_REGION: Final = ("s3.region", "client.region")
@@ -52,6 +53,7 @@ SECRETS: Final = frozenset(
         AZURE_SAS,
         AZURE_TOKEN,
         ROLE_EXTERNAL_ID,
+        HDFS_TOKEN,
         *PROXY,
     }
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from urllib.parse import unquote
 
 from frazil.errors import InvalidPropertyError, StorageError
@@ -25,6 +25,7 @@ from frazil.storage.object_store import ObjectStorage
 from frazil.storage.origin import parse_endpoint
 from frazil.storage.sign_v4 import S3Credentials
 from frazil.storage.store_accounts import Credentials, StoreAccount
+from frazil.storage.webhdfs import HdfsStorage, hdfs_service
 
 
 def open_s3(account: StoreAccount) -> Storage:
@@ -49,6 +50,11 @@ def open_azure(account: StoreAccount) -> Storage:
     vended = account.credentials if account.is_vended else None
     service = azure_service(properties, None if vended is None else vended.current, hosts=account.azure_hosts)
     return AzureStorage(service, schemes=account.store.schemes, http=http_client(properties))
+
+
+def open_hdfs(properties: Mapping[str, str], places: Sequence[str]) -> Storage:
+    """Return the HDFS cluster that the places are in."""
+    return HdfsStorage(hdfs_service(properties, places))
 
 
 def _vended_keys(vended: Credentials) -> S3Credentials:

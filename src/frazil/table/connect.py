@@ -6,6 +6,8 @@ connect("warehouse", catalog="postgresql://user:secret@host/lake")
 connect("warehouse", catalog="filesystem")                    vN.metadata.json files, no database
 connect("s3://bucket/warehouse", catalog="postgresql://…",    files in an object store
         properties={"s3.region": "eu-central-1", "s3.access-key-id": "…", "s3.secret-access-key": "…"})
+connect("thrift://host:9083", warehouse="s3://bucket/wh")     a Hive Metastore
+connect("s3://bucket/wh", catalog="glue", properties={…})     AWS Glue
 connect("memory:", catalog="memory")                          nothing is kept
 connect("warehouse", trust="none")                            an untrusted lake: to be looked at
 connect("https://…", warehouse="…", credential="id:secret")   a catalog service, by the REST protocol
@@ -42,9 +44,11 @@ def connect(
     """Open a lake; a missing folder and its SQLite catalog are created.
 
     `warehouse` is a folder, a URI of an object store (`s3:`, `gs:`, `abfss:`), or `memory:`. It may also be the `http:`
-    or `https:` address of a catalog service, with the service's own `warehouse=` by name, or the name of a connection
-    in `~/.config/frazil.toml` or `~/.pyiceberg.yaml`. `catalog` is `sqlite:///…`, `postgresql://…`, `filesystem` or
-    `memory`; a folder needs none. `name` is the catalog's name in a SQL database, which several catalogs can share.
+    or `https:` address of a catalog service, with the service's own `warehouse=` by name, the `thrift:` address of a
+    Hive Metastore, with the folder of its files as `warehouse=`, or the name of a connection in
+    `~/.config/frazil.toml` or `~/.pyiceberg.yaml`. `catalog` is `sqlite:///…`, `postgresql://…`, `thrift://…`, `glue`,
+    `filesystem` or `memory`; a folder needs none. `name` is the catalog's name in a SQL database, which several
+    catalogs can share.
     `token`, `credential` (`id:secret`, for OAuth2) and `auth`, a function that returns a token or headers for each
     request, authenticate at a catalog service. `properties` are credentials and settings of object stores and
     services, and which folders may be read; docs/connecting.md lists them. `trust="none"` opens an untrusted lake:

@@ -5,8 +5,9 @@
     warehouse = "…"                           uri: https://…
     credential = "…"                          warehouse: …
 
-`uri` is a catalog service's address or a database's, `warehouse` its warehouse or the folder of files; the rest are
-properties. frazil's own file goes first. Of YAML, what such files have is read: maps in maps, and texts.
+`uri` is the address of a catalog service, a Hive Metastore or a database, `warehouse` its warehouse or the folder of
+files; the rest are properties. frazil's own file goes first. Of YAML, what such files have is read: maps in maps, and
+texts.
 """
 
 from __future__ import annotations
@@ -73,7 +74,11 @@ def _connection(name: str, file: str, given: dict[str, str]) -> NamedConnection:
     properties |= _auth_properties(name, file, given)
     if uri is not None and uri.lower().startswith(("http://", "https://")) and catalog_type in (None, "rest"):
         return NamedConnection(uri, None, properties if warehouse is None else {**properties, "warehouse": warehouse})
-    if catalog_type not in (None, "sql", "in-memory", "filesystem"):
+    if uri is not None and uri.lower().startswith("thrift://") and catalog_type in (None, "hive"):
+        return NamedConnection(uri, None, properties if warehouse is None else {**properties, "warehouse": warehouse})
+    if catalog_type == "glue" and warehouse is not None:
+        return NamedConnection(warehouse, "glue", properties)
+    if catalog_type not in (None, "sql", "in-memory", "filesystem", "glue"):
         raise UnsupportedError(f"Cannot connect to {name!r} of {file}: catalogs of type {catalog_type!r} are not built")
     if warehouse is None:
         raise InvalidRequestError(f"Cannot connect to {name!r} of {file}: it says neither a service nor a warehouse")

@@ -10,6 +10,11 @@ from typing import Any
 
 from frazil.catalog.base import Catalog
 from frazil.catalog.filesystem import FilesystemCatalog
+from frazil.catalog.glue.open_glue import KIND as GLUE
+from frazil.catalog.glue.open_glue import PROPERTIES as GLUE_PROPERTIES
+from frazil.catalog.glue.open_glue import open_glue
+from frazil.catalog.hive.open_hive import PROPERTIES as HIVE_PROPERTIES
+from frazil.catalog.hive.open_hive import is_hive, open_hive
 from frazil.catalog.memory import MemoryCatalog
 from frazil.catalog.open_database import open_database
 from frazil.catalog.read_only import ReadOnlyCatalog
@@ -26,6 +31,7 @@ from frazil.storage.choose import (
     choose_storage,
     delete_roots,
 )
+from frazil.storage.hdfs_properties import HDFS_SCHEMES
 from frazil.storage.locations import scheme_of
 from frazil.storage.memory import MemoryStorage
 from frazil.storage.object_properties import is_known
@@ -60,7 +66,11 @@ def open_catalog(
         if more_roots is not None:
             properties = _with_roots(text, dict(properties or {}), more_roots)
         return _open_service(text, name, dict(properties or {}), trust=trust, catalog=catalog, auth=auth)
-    check_properties(properties or {}, KNOWN_PROPERTIES)
+    if is_hive(text):
+        return _open_metastore(text, name, dict(properties or {}), trust=trust, catalog=catalog, more_roots=more_roots)
+    own_properties = dict(properties or {})
+    check_properties(own_properties, _catalog_properties(catalog))
+    properties = {key: value for key, value in own_properties.items() if key in KNOWN_PROPERTIES or is_known(key)}
     scheme = scheme_of(text)
     folder: Path | None = None
     memory: Storage | None = None
@@ -69,12 +79,12 @@ def open_catalog(
         location = f"file://{folder}"
     elif scheme == "memory":
         memory, location = MemoryStorage(), MEMORY_WAREHOUSE
-    elif scheme in (*S3_SCHEMES, *GCS_SCHEMES, *AZURE_SCHEMES):
+    elif scheme in (*S3_SCHEMES, *GCS_SCHEMES, *AZURE_SCHEMES, *HDFS_SCHEMES):
         location = text
     else:
         raise InvalidRequestError(
             f"Cannot open a warehouse at a {scheme}: location: there is no storage for that scheme",
-            hint="Give a folder, an s3:, gs: or abfss: URI, or memory:.",
+            hint="Give a folder, an s3:, gs:, abfss: or hdfs: URI, or memory:.",
         )
     if trust == TRUST_NONE:
         # Metadata may name files anywhere; of an untrusted lake, only those below the warehouse are opened.
@@ -86,11 +96,56 @@ def open_catalog(
         # Asks for keys and the rest, so that a lake that opens can be used.
         storage.storage_of(location)
     roots = delete_roots(properties or {})
+    if is_hive(catalog):
+        opened: Catalog = open_hive(name, catalog or "", location, storage, own_properties, delete_roots=roots)
+        return opened if trust == TRUST_ALL else ReadOnlyCatalog(opened)
+    if catalog == GLUE:
+        opened = open_glue(name, location, storage, own_properties, delete_roots=roots)
+        return opened if trust == TRUST_ALL else ReadOnlyCatalog(opened)
     if trust == TRUST_ALL:
         return _open(name, location, catalog, storage, folder, roots)
     if not lake_exists(text, catalog):
         raise StorageError(f"Cannot open the lake {text!r}: there is none, and trust={trust!r} makes none")
     return ReadOnlyCatalog(_open(name, location, catalog, storage, folder, roots, may_write=False))
+
+
+def _open_metastore(
+    uri: str,
+    name: str,
+    properties: dict[str, str],
+    *,
+    trust: str,
+    catalog: str | None,
+    more_roots: Sequence[str] | None,
+) -> Catalog:
+    """Open a Hive Metastore by its address; `warehouse` among the properties is where new namespaces lie."""
+    if catalog not in (None, "hive"):
+        raise InvalidRequestError(
+            f"Cannot connect to {uri!r} with another catalog: the address is the catalog's",
+            hint="Leave catalog out.",
+        )
+    warehouse = properties.pop("warehouse", None)
+    if warehouse is not None:
+        return open_catalog(
+            warehouse, catalog=uri, name=name, properties=properties, trust=trust, more_roots=more_roots
+        )
+    check_properties(properties, _catalog_properties(uri))
+    if trust == TRUST_NONE and READ_ROOTS not in properties:
+        raise InvalidRequestError(
+            f"Cannot connect to {uri!r} with trust={trust!r}: a metastore says where files are",
+            hint=f"Set {READ_ROOTS} to the folders that may be read.",
+        )
+    own = {key: value for key, value in properties.items() if key in KNOWN_PROPERTIES or is_known(key)}
+    roots = delete_roots(own)
+    opened = open_hive(name, uri, None, choose_storage(own, more_roots=more_roots), properties, delete_roots=roots)
+    return opened if trust == TRUST_ALL else ReadOnlyCatalog(opened)
+
+
+def _catalog_properties(catalog: str | None) -> frozenset[str]:
+    """Return the names of the properties that a connection with a catalog may have."""
+    if is_hive(catalog):
+        return KNOWN_PROPERTIES | HIVE_PROPERTIES
+    return KNOWN_PROPERTIES | GLUE_PROPERTIES if catalog == GLUE else KNOWN_PROPERTIES
 
 
 def _find_named(text: str) -> NamedConnection | None:
@@ -166,8 +221,10 @@ def lake_exists(warehouse: str | os.PathLike[str], catalog: str | None = None) -
     return folder.is_dir() if catalog == "filesystem" else (folder / CATALOG_FILE).exists()
 
 
-def connection_names(warehouse: str) -> frozenset[str]:
+def connection_names(warehouse: str, catalog: str | None = None) -> frozenset[str]:
     """Return the names of all properties that a connection to a lake may have."""
+    if is_hive(warehouse) or is_hive(catalog) or catalog == GLUE:
+        return _catalog_properties(warehouse if is_hive(warehouse) else catalog)
     if not is_service(warehouse) and find_connection(warehouse) is None:
         return KNOWN_PROPERTIES
     from frazil.rest.settings import PROPERTIES

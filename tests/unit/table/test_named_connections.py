@@ -29,6 +29,13 @@ catalog:
   hive:
     type: hive
     uri: thrift://h:9083
+    warehouse: s3://b/wh
+  glue:
+    type: glue
+    warehouse: s3://b/wh
+    glue.region: eu-central-1
+  dynamo:
+    type: dynamodb
 """
 TOML = """\
 [catalog.prod]
@@ -59,8 +66,10 @@ def test_pyiceberg_configuration_file_is_read(tmp_path: Path) -> None:
         {"warehouse": "w: 1", "credential": "id:se#cret", "s3.region": "eu-central-1"},
     )
     assert find_connection("local", folder) == NamedConnection("/srv/wh", "postgresql://me@127.0.0.1/lake", {})
-    with pytest.raises(UnsupportedError, match="'hive' are not built"):
-        find_connection("hive", folder)
+    assert find_connection("hive", folder) == NamedConnection("thrift://h:9083", None, {"warehouse": "s3://b/wh"})
+    assert find_connection("glue", folder) == NamedConnection("s3://b/wh", "glue", {"glue.region": "eu-central-1"})
+    with pytest.raises(UnsupportedError, match="'dynamodb' are not built"):
+        find_connection("dynamo", folder)
     assert find_connection("other", folder) is None
 
 

@@ -158,6 +158,7 @@ def run_lake(ear: Ear, lake: frazil.Lake, table: tuple[str, ...], view: tuple[st
     """Do everything that can be done with a lake, on one table and one view."""
     given: dict[str, Any] = {
         "namespace": "db", "parent": (), "schema": "id bigint", "sql": "select 1", "metadata_location": "file:///nowhere",
+        "data": ROWS,
         "query": f"select * from {'.'.join('`' + part.replace('`', '``') + '`' for part in table)}",
     }  # fmt: skip
     for member in members_of(lake):

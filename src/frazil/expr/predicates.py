@@ -25,6 +25,7 @@ from typing import Any, TypeAlias
 from frazil.errors import InvalidRequestError
 from frazil.spec.transforms import Transform
 from frazil.spec.types import NestedField, Type
+from frazil.text.literals import quote_text
 
 
 class Op(enum.Enum):
@@ -514,7 +515,7 @@ def format_literal(value: object) -> str:
         return repr(value)
     if isinstance(value, Decimal):
         return str(value)
-    return "'" + str(value).replace("\\", "\\\\").replace("'", "''") + "'"
+    return quote_text(str(value))
 
 
 _UNENDING = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}

@@ -40,6 +40,7 @@ from frazil.sql.type_names import PARTITION_FIELD_NAMES, named_partition_terms
 from frazil.table.create_table import take_format_version
 from frazil.table.sql_session import FullName
 from frazil.table.table import Table, hold
+from frazil.text.literals import quote_text
 from frazil.verbs.append import append
 from frazil.verbs.one_commit import OneCommit
 from frazil.verbs.write_overrides import AS_THE_TABLE_SAYS, WriteOverrides
@@ -236,7 +237,7 @@ def schema_of_columns(context: SqlContext, columns: Sequence[s.ColumnDefinition]
         if column.is_required:
             text += " not null"
         if column.comment is not None:
-            text += " comment '" + column.comment.replace("'", "''") + "'"
+            text += f" comment {quote_text(column.comment)}"
         parts.append(text)
     schema = parse_schema(", ".join(parts)) if parts else Schema(())
     if all(definition.default is None for definition in columns):

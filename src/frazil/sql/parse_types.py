@@ -18,6 +18,7 @@ from frazil.sql.cursor import Cursor
 from frazil.sql.quote_names import quote_if_needed, quote_path
 from frazil.sql.statements import Name, Properties
 from frazil.sql.text_lengths import warn_of_lengths
+from frazil.text.literals import quote_text
 from frazil.text.tokens import NUMBER, STRING, WORD
 
 _SIMPLE = {
@@ -123,7 +124,7 @@ def _struct(cursor: Cursor, depth: int) -> str:
         if cursor.take_words("NOT", "NULL"):
             text += " not null"
         if cursor.take_words("COMMENT"):
-            text += " comment '" + cursor.string().replace("'", "''") + "'"
+            text += f" comment {quote_text(cursor.string())}"
         fields.append(text)
 
     if not cursor.at_closing():

@@ -46,6 +46,11 @@ def read_text(token: str) -> str:
     return re.sub("[\ud800-\udbff][\udc00-\udfff]", _joined, "".join(parts))
 
 
+def quote_text(text: str) -> str:
+    """Return a text as a string of Spark SQL, which `read_text` reads."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
 def _unescaped(match: re.Match[str]) -> str:
     short, long, octal, letter = match.groups()
     if letter is not None:

@@ -460,6 +460,8 @@ def _sql_expression(node: Node, reader: _Predicates) -> Any:
     name = node.name
     if name == "is_in":
         values = _option_scalar(node, "value_set").values
+        if not len(values):  # no values: false of null too
+            return pc.scalar(False)
         is_member = parts[0].isin(values.drop_null())
         never = pc.scalar(pa.scalar(None, pa.bool_()))
         if values.null_count:

@@ -57,17 +57,66 @@ CATALOG = "frazil.catalog.LakeCatalog"
 _CATALOG_OF_CHANGES = "frazil.catalog.ChangesCatalog"
 """The catalog for versions of Spark with row-level change feeds."""
 _BUILT_IN = "builtin"
-_RULES = {
-    # These run before tables are resolved.
-    "hintResolutionRules": ("LakeNames", "EarlyTables"),
-    "extendedResolutionRules": ("LakeRelations",),
-    "postHocResolutionRules": ("ShowHiddenColumns", "LakeWrites"),
-}
-_RULE_BUILDERS = {
-    "injectHintResolutionRule": ("MakeNames", "MakeEarly"),
-    "injectResolutionRule": ("MakeRelations",),
-    "injectPostHocResolutionRule": ("MakeHidden", "MakeWrites"),
-}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule of ours in Spark's analyser: its class, where it goes, and what it does."""
+
+    name: str
+    field: str
+    """The field of a running session's analyser that lists rules of this stage."""
+    builder: str
+    injector: str
+    """The method of session extensions that has later sessions build the rule."""
+    doc: str
+    is_first: bool = False
+    """Whether it goes before Spark's own rules of the stage."""
+    is_kept: bool = False
+    """Whether it stays after detach."""
+
+
+RULES = (
+    Rule(
+        "LakeNames",
+        "hintResolutionRules",
+        "MakeNames",
+        "injectHintResolutionRule",
+        "Reports unknown catalogs by name, before names are resolved.",
+    ),
+    Rule(
+        "EarlyTables",
+        "hintResolutionRules",
+        "MakeEarly",
+        "injectHintResolutionRule",
+        "Loads tables at a snapshot that options name, streams, and targets of writes with schema evolution.",
+    ),
+    Rule(
+        "LakeRelations",
+        "extendedResolutionRules",
+        "MakeRelations",
+        "injectResolutionRule",
+        "Puts the relation of a lake's table in place of the one that Spark makes of its name.",
+    ),
+    Rule(
+        "ShowHiddenColumns",
+        "postHocResolutionRules",
+        "MakeHidden",
+        "injectPostHocResolutionRule",
+        "Adds the metadata columns that a query uses. It comes first, since other rules turn writes into commands that "
+        "hide their query, and stays after detach, since frames outlive the lakes that they read.",
+        is_first=True,
+        is_kept=True,
+    ),
+    Rule(
+        "LakeWrites",
+        "postHocResolutionRules",
+        "MakeWrites",
+        "injectPostHocResolutionRule",
+        "Turns resolved writes and changes into commands that Python runs.",
+    ),
+)
+"""The rules that are put into Spark, in their order."""
 _lock = threading.Lock()
 _opened: WeakKeyDictionary[SparkContext, set[int]] = WeakKeyDictionary()
 """Per context, the identities of session extensions with the rules; a session and its clones share extensions."""
@@ -202,18 +251,14 @@ def open_door(spark: SparkSession, answer: Answer) -> bool:
 
 
 def close_door(spark: SparkSession) -> None:
-    """Remove the rules and the parser from a session.
-
-    The rule of metadata columns stays, since frames outlive the lakes that they read.
-    """
+    """Remove the rules and the parser from a session, but for the rules that stay."""
     context = spark.sparkContext
     package = define_classes(context)
     state = spark._jsparkSession.sessionState()
     analyzer = state.analyzer()
-    for name, kinds in _RULES.items():
+    for name, rules in _rules_by_field().items():
         field = _field(analyzer, name)
-        removed = tuple(rule for rule in kinds if rule != "ShowHiddenColumns")
-        field.set(analyzer, _without(spark, field.get(analyzer), removed))
+        field.set(analyzer, _without(spark, field.get(analyzer), [rule for rule in rules if not rule.is_kept]))
     parser = _field(state, "sqlParser")
     parser.set(state, package.LakeParser.under(parser.get(state)))
 
@@ -222,32 +267,38 @@ def _join(spark: SparkSession, package: JavaClasses) -> None:
     """Install the rules and the parser in a running session, replacing those of an earlier call."""
     state = spark._jsparkSession.sessionState()
     analyzer = state.analyzer()
-    for name, kinds in _RULES.items():
+    for name, rules in _rules_by_field().items():
         field = _field(analyzer, name)
-        rules = _without(spark, field.get(analyzer), kinds)
-        for rule_name in kinds:
-            rule = getattr(package, rule_name)()
-            # Metadata columns come first: other rules turn writes into commands that hide their query.
-            rules = rules.prepended(rule) if rule_name == "ShowHiddenColumns" else rules.appended(rule)
-        field.set(analyzer, rules)
+        installed = _without(spark, field.get(analyzer), rules)
+        for rule in rules:
+            made = getattr(package, rule.name)()
+            installed = installed.prepended(made) if rule.is_first else installed.appended(made)
+        field.set(analyzer, installed)
     parser = _field(state, "sqlParser")
     parser.set(state, package.LakeParser.over(package.LakeParser.under(parser.get(state))))
 
 
-def _without(spark: SparkSession, rules: Any, kinds: tuple[str, ...]) -> Any:
+def _rules_by_field() -> dict[str, list[Rule]]:
+    fields: dict[str, list[Rule]] = {}
+    for rule in RULES:
+        fields.setdefault(rule.field, []).append(rule)
+    return fields
+
+
+def _without(spark: SparkSession, rules: Any, removed: Sequence[Rule]) -> Any:
     jvm: Any = spark._jvm
     remaining = jvm.java.util.ArrayList()
+    names = {full_name(rule.name) for rule in removed}
     for index in range(rules.size()):
         rule = rules.apply(index)
-        if rule.getClass().getName() not in set(map(full_name, kinds)):
+        if rule.getClass().getName() not in names:
             remaining.add(rule)
     return jvm.scala.jdk.javaapi.CollectionConverters.asScala(remaining).toList()
 
 
 def _extend(extensions: Any, package: JavaClasses) -> None:
-    for verb, kinds in _RULE_BUILDERS.items():
-        for rule in kinds:
-            getattr(extensions, verb)(getattr(package, rule)())
+    for rule in RULES:
+        getattr(extensions, rule.injector)(getattr(package, rule.builder)())
     extensions.injectParser(package.MakeParser())
 
 

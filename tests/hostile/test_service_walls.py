@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import frazil
+from frazil.catalog.owned_folders import owned_folders
 from frazil.errors import FrazilError, InvalidRequestError
 from frazil.rest.open_rest import open_rest
 from frazil.spark.read.planned_files import check_paths
@@ -98,6 +99,31 @@ def test_nothing_is_written_where_the_service_is_not_trusted(
                 with pytest.raises(InvalidRequestError, match='opened with trust="none"'):
                     write(folder)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("warehouse", ["file:///", ""], ids=["with a warehouse", "without"])
+def test_service_on_another_machine_names_no_local_files_to_delete(
+    service: ScriptedService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warehouse: str
+) -> None:
+    home = f"file://{tmp_path}/home"
+    (tmp_path / "home" / "data").mkdir(parents=True)
+    (tmp_path / "home" / "data" / "diary.txt").write_bytes(b"dear diary")
+    service.on("GET /v1/config", (200, {"defaults": {}, "overrides": {"warehouse": warehouse} if warehouse else {}}))
+    service.on(f"GET {AT}", (200, table_json(metadata_of(location=home), f"{home}/metadata/0.metadata.json")))
+
+    service.on("GET /v1/namespaces", (200, {"namespaces": []}))
+
+    def refusal(**properties: str) -> str | None:
+        catalog: Any = open_rest("lake", service.address, properties)
+        return owned_folders(catalog, catalog.load_table(TABLE)).find_refusal(f"{home}/data/diary.txt")
+
+    assert refusal() is None, "a service of this machine may name its files"
+    # The scripted service is on this machine.
+    monkeypatch.setattr("frazil.rest.asked_catalog.is_loopback", lambda url: False)
+    assert "outside the warehouse" in str(refusal())
+    assert refusal(**{"delete.roots": home}) is None
+    if not warehouse:
+        assert refusal(warehouse=home) is None
 
 
 def test_a_server_over_a_service_needs_the_folders_that_it_may_use(service: ScriptedService, tmp_path: Path) -> None:

@@ -101,6 +101,8 @@ class Catalog(ABC):
         self.warehouse = strip_slashes(warehouse)
         self.storage = storage
         self.delete_roots = tuple(delete_roots)
+        self.may_name_local_files = True
+        """Whether the catalog's pointers and warehouse are the user's word for files of this machine too."""
         """Folders outside the warehouse in which tables may delete files of their own."""
         self.now_ms = now_ms
         self.new_id = new_id

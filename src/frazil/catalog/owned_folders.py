@@ -9,7 +9,8 @@ with links resolved, however its location is spelled:
                 of the metadata file that the catalog's pointer names, or below a folder that the caller names
     the others  it is not in a folder of another table or view of the catalog, unless the caller names that very folder
 
-The pointer counts as the user's word, since whoever created or registered the table chose it; `check_new_place`
+The pointer counts as the user's word, since whoever created or registered the table chose it. An exception are the
+files of this machine if the catalog is a service on another one, which cannot know them. `check_new_place`
 prevents
 a commit from moving it to a folder that only metadata names.
 
@@ -64,6 +65,7 @@ class Tables(Protocol):
 
     warehouse: str
     delete_roots: tuple[str, ...]
+    may_name_local_files: bool
 
     def other_pointers(self, identifier: Identifier) -> Iterable[tuple[Identifier, str]]:
         """Return the metadata files of all other tables and views."""
@@ -88,7 +90,10 @@ class OwnedFolders:
         self.folders = table_folders(loaded.metadata.location, loaded.metadata.properties)
         """The folders that the metadata claims for the table."""
         own = None if loaded.metadata_location is None else pointer_folder(loaded.metadata_location)
-        roots = (catalog.warehouse, *catalog.delete_roots, *(() if own is None else (own,)))
+        named = (catalog.warehouse, *(() if own is None else (own,)))
+        if not catalog.may_name_local_files:
+            named = tuple(root for root in named if scheme_of(root) not in ("file", None))
+        roots = (*named, *catalog.delete_roots)
         self._own = None if own is None else self._real(own)
         self._named = tuple(self._real(_checked_root(delete_root)) for delete_root in delete_roots)
         self._roots = (*dict.fromkeys(self._real(root) for root in roots), *self._named)

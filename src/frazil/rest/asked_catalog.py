@@ -26,6 +26,7 @@ from frazil.rest.table_access import TableAccess, Views
 from frazil.rest.table_cache import TableCache
 from frazil.scan.plan import Plan
 from frazil.storage.choose import SchemeStorage
+from frazil.storage.origin import is_loopback
 
 
 class AskedCatalog(Catalog):
@@ -46,6 +47,7 @@ class AskedCatalog(Catalog):
         given_warehouse = settings.get(names.WAREHOUSE, "")
         warehouse = given_warehouse if "://" in given_warehouse else NO_PLACE
         super().__init__(name, warehouse, storage, now_ms=now_ms, new_id=new_id, delete_roots=delete_roots)
+        self.may_name_local_files = is_loopback(service.base)
         self.service = service
         self.session = session
         self.settings = settings

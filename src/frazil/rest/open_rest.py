@@ -85,7 +85,9 @@ def open_rest(
     roots = delete_roots(storage_settings)
     stores = Stores(storage_settings, defaults=merged, places=roots)
     storage = choose_storage(storage_settings, stores=stores, is_read_only=is_read_only)
-    return RestCatalog(name, service, session, merged, storage, delete_roots=roots)
+    own_warehouse = settings.get(names.WAREHOUSE, "")
+    may_delete = (*roots, own_warehouse) if "://" in own_warehouse else roots
+    return RestCatalog(name, service, session, merged, storage, delete_roots=may_delete)
 
 
 def checked_uri(uri: str) -> str:

@@ -6,15 +6,10 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from frazil.catalog.base import Catalog
 from frazil.catalog.filesystem import FilesystemCatalog
-from frazil.catalog.glue.open_glue import KIND as GLUE
-from frazil.catalog.glue.open_glue import PROPERTIES as GLUE_PROPERTIES
-from frazil.catalog.glue.open_glue import open_glue
-from frazil.catalog.hive.open_hive import PROPERTIES as HIVE_PROPERTIES
-from frazil.catalog.hive.open_hive import is_hive, open_hive
 from frazil.catalog.memory import MemoryCatalog
 from frazil.catalog.open_database import open_database
 from frazil.catalog.read_only import ReadOnlyCatalog
@@ -37,6 +32,8 @@ from frazil.storage.memory import MemoryStorage
 from frazil.storage.object_properties import is_known
 from frazil.table.named_connections import NamedConnection, find_connection
 
+GLUE: Final = "glue"
+"""The catalog that is AWS Glue."""
 CATALOG_FILE = "catalog.db"
 """The name of the SQLite database that a folder gets where no catalog is named."""
 TRUST_ALL = "all"
@@ -97,9 +94,13 @@ def open_catalog(
         storage.storage_of(location)
     roots = delete_roots(properties or {})
     if is_hive(catalog):
+        from frazil.catalog.hive.open_hive import open_hive
+
         opened: Catalog = open_hive(name, catalog or "", location, storage, own_properties, delete_roots=roots)
         return opened if trust == TRUST_ALL else ReadOnlyCatalog(opened)
     if catalog == GLUE:
+        from frazil.catalog.glue.open_glue import open_glue
+
         opened = open_glue(name, location, storage, own_properties, delete_roots=roots)
         return opened if trust == TRUST_ALL else ReadOnlyCatalog(opened)
     if trust == TRUST_ALL:
@@ -129,6 +130,8 @@ def _open_metastore(
         return open_catalog(
             warehouse, catalog=uri, name=name, properties=properties, trust=trust, more_roots=more_roots
         )
+    from frazil.catalog.hive.open_hive import open_hive
+
     check_properties(properties, _catalog_properties(uri))
     if trust == TRUST_NONE and READ_ROOTS not in properties:
         raise InvalidRequestError(
@@ -144,8 +147,19 @@ def _open_metastore(
 def _catalog_properties(catalog: str | None) -> frozenset[str]:
     """Return the names of the properties that a connection with a catalog may have."""
     if is_hive(catalog):
-        return KNOWN_PROPERTIES | HIVE_PROPERTIES
-    return KNOWN_PROPERTIES | GLUE_PROPERTIES if catalog == GLUE else KNOWN_PROPERTIES
+        from frazil.catalog.hive import open_hive
+
+        return KNOWN_PROPERTIES | open_hive.PROPERTIES
+    if catalog == GLUE:
+        from frazil.catalog.glue import open_glue
+
+        return KNOWN_PROPERTIES | open_glue.PROPERTIES
+    return KNOWN_PROPERTIES
+
+
+def is_hive(text: str | None) -> bool:
+    """Return whether an address is a Hive Metastore's."""
+    return text is not None and text.lower().startswith("thrift://")
 
 
 def _find_named(text: str) -> NamedConnection | None:

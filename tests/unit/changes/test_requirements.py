@@ -30,7 +30,7 @@ MET: list[TableRequirement] = [
     required.AssertDefaultSortOrderId(0),
 ]
 UNMET: list[tuple[TableRequirement, str]] = [
-    (required.AssertCreate(), "exists already"),
+    (required.AssertCreate(), "already exists"),
     (required.AssertTableUuid(OTHER_UUID), "UUID"),
     (required.AssertRefSnapshotId("main", 1), "branch 'main' is at 2, and should be at 1"),
     (required.AssertRefSnapshotId("eom", None), "tag 'eom' was created meanwhile"),

@@ -45,7 +45,7 @@ def test_script_differences_are_reported_line_by_line(tmp_path: Path) -> None:
     assert told[5] == {"change"}
     assert told[6] == {"change"}
     assert told[7] == {"change"}
-    assert told[8] == {"error"}
+    assert told[8] == {"change"}
     assert told[9] == {"nothing"}
     assert found[12, "option batch-size"] == "nothing"
     assert found[12, "option snapshot-id"] == "fine"

@@ -81,7 +81,7 @@ def test_sort_terms_are_parsed(text: str, expected: SortTerm) -> None:
         ("day(ts) x", "expected the end, found 'x'", "line 1, column 9"),
         ("a b", "expected the end, found 'b'", "line 1, column 3"),
         ("a.", "expected a name", "line 1, column 3"),
-        ("a-b", "unexpected character", "line 1, column 2"),
+        ("a-b", "expected the end", "line 1, column 2"),
         ("`ab", "the quoted name does not end", "line 1, column 1"),
         ("day(\n  ts,)", r"expected '\)'", "line 2, column 5"),
         ("day(ts) as", "expected a name", "line 1, column 11"),

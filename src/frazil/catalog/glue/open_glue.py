@@ -19,7 +19,6 @@ from frazil.storage.object_properties import S3_ENDPOINT, S3_USE_ENVIRONMENT, is
 from frazil.storage.origin import Origin, check_region, parse_endpoint
 from frazil.storage.sign_v4 import CredentialSource, S3Credentials
 
-KIND: Final = "glue"
 ENDPOINT: Final = "glue.endpoint"
 CATALOG_ID: Final = "glue.id"
 REGION: Final = ("glue.region", "client.region", "s3.region")

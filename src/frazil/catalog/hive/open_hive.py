@@ -20,7 +20,6 @@ from frazil.catalog.metastore_tables import MAX_PROPERTY_CHARS
 from frazil.errors import InvalidPropertyError, InvalidRequestError, UnsupportedError
 from frazil.storage.base import Storage
 
-SCHEME: Final = "thrift://"
 LOCK_ENABLED: Final = "iceberg.engine.hive.lock-enabled"
 ENGINE_ENABLED: Final = "iceberg.engine.hive.enabled"
 KEEP_STATISTICS: Final = "iceberg.hive.keep.stats"
@@ -81,11 +80,6 @@ _MOST_TIMEOUT_SECONDS: Final = 60.0
 """A lock ends after some minutes without a word; one call may not take as long."""
 _TIME: Final = re.compile(r"(\d{1,9})\s*(ms|msec|s|sec|m|min|)")
 _UNITS: Final = {"ms": 0.001, "msec": 0.001, "": 1.0, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0}
-
-
-def is_hive(text: str | None) -> bool:
-    """Return whether an address is a Hive Metastore's."""
-    return text is not None and text.lower().startswith(SCHEME)
 
 
 def open_hive(

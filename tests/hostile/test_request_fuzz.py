@@ -40,6 +40,8 @@ SECONDS = float(os.environ.get("FRAZIL_FUZZ_SECONDS", "0"))
 COUNT = int(os.environ.get("FRAZIL_FUZZ_COUNT", "600"))
 """How many requests are made without FRAZIL_FUZZ_SECONDS."""
 IS_LONG = bool(SECONDS) or "FRAZIL_FUZZ_COUNT" in os.environ
+SECONDS_BESIDE_OTHERS = 5
+"""How long a health check may take in the short run, beside other tests, whose waiting for the disk is not told apart."""
 NICENESS = -10
 """Where the user may set it, the server and who looks at its health go before other programs of the machine."""
 MOST_BYTES = 1 << 30
@@ -342,4 +344,4 @@ def test_mutated_requests_cause_no_server_errors(tmp_path: Path) -> None:
     print(f"{whole[-1]:.3f} s with the time of other programs, 99 % up to {whole[len(whole) * 99 // 100]:.3f} s")
     print(f"answers by code: {dict(sorted(codes.items()))}; the most memory: {max(sizes) >> 20} MB")
     assert not failures, f"seed {seed}: {failures[0][:3000]}"
-    assert own < 1
+    assert own < (1 if IS_LONG else SECONDS_BESIDE_OTHERS)

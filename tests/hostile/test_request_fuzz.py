@@ -41,7 +41,7 @@ COUNT = int(os.environ.get("FRAZIL_FUZZ_COUNT", "600"))
 """How many requests are made without FRAZIL_FUZZ_SECONDS."""
 IS_LONG = bool(SECONDS) or "FRAZIL_FUZZ_COUNT" in os.environ
 SECONDS_BESIDE_OTHERS = 5
-"""How long a health check may take in the short run, beside other tests, whose waiting for the disk is not told apart."""
+"""How long a health check may take in the short run, which shares the disk with other tests."""
 NICENESS = -10
 """Where the user may set it, the server and who looks at its health go before other programs of the machine."""
 MOST_BYTES = 1 << 30

@@ -23,7 +23,7 @@ import uuid
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 from urllib.parse import parse_qsl
@@ -408,15 +408,22 @@ def _too_large(most: int) -> Refusal:
 
 @dataclass
 class Health:
-    """`/healthz`: whether requests can be carried out."""
+    """`/healthz`: whether the catalog answers.
+
+    It has a thread of its own, so it does not wait for requests. Concurrent checks share one answer.
+    """
 
     protocol: ProtocolApp
+    _thread: ThreadPoolExecutor = field(default_factory=partial(ThreadPoolExecutor, 1, "frazil-health"))
+    _check: asyncio.Future[Answer] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond with 200, or 503 if the catalog is unreachable or the server is about to stop."""
         exchange = Exchange(scope, receive, send)
         try:
-            answer = await self.protocol.in_thread(self._look)
+            if self._check is None or self._check.done():
+                self._check = asyncio.get_running_loop().run_in_executor(self._thread, self._look)
+            answer = await asyncio.shield(self._check)
         except Exception as error:
             answer = replace(error_answer(error), code=503)
         await exchange.send_answer(answer, self.protocol.limits.answer_seconds)

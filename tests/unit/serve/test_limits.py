@@ -18,7 +18,8 @@ from starlette.requests import Request as StarletteRequest
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from frazil.errors import InvalidRequestError, StorageError
+from frazil.errors import InvalidRequestError, StorageError, TableNotFoundError
+from frazil.loaded import LoadedTable
 from frazil.serve import run_server
 from frazil.serve.app import Limits, is_loopback
 from frazil.serve.auth import Auth, Secret
@@ -295,6 +296,28 @@ def test_unreachable_catalog_is_not_ready(tmp_path: Path) -> None:
         assert server.get("/healthz").code == 503
         away = server.get("/v1/namespaces")
         assert (away.code, away.error, away.headers["retry-after"]) == (503, "ServiceUnavailableException", "1")
+
+
+def test_health_does_not_wait_for_requests(tmp_path: Path) -> None:
+    with served(tmp_path / "w", limits=Limits(threads=1, waiting=1)) as server:
+        began, goes_on = threading.Event(), threading.Event()
+
+        def slow(identifier: tuple[str, ...]) -> LoadedTable:
+            began.set()
+            assert goes_on.wait(60)
+            raise TableNotFoundError("Cannot find it")
+
+        server.catalog.load_table = slow  # type: ignore[method-assign]
+        requests = [threading.Thread(target=server.get, args=(table_path("t"),)) for _ in range(2)]
+        for request in requests:
+            request.start()
+        try:
+            assert began.wait(60)
+            assert server.get("/healthz").json == {"status": "ok"}
+        finally:
+            goes_on.set()
+            for request in requests:
+                request.join()
 
 
 def test_internal_errors_reveal_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

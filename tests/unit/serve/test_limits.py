@@ -18,8 +18,7 @@ from starlette.requests import Request as StarletteRequest
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from frazil.errors import InvalidRequestError, StorageError, TableNotFoundError
-from frazil.loaded import LoadedTable
+from frazil.errors import InvalidRequestError, StorageError
 from frazil.serve import run_server
 from frazil.serve.app import Limits, is_loopback
 from frazil.serve.auth import Auth, Secret
@@ -302,13 +301,13 @@ def test_health_does_not_wait_for_requests(tmp_path: Path) -> None:
     with served(tmp_path / "w", limits=Limits(threads=1, waiting=1)) as server:
         began, goes_on = threading.Event(), threading.Event()
 
-        def slow(identifier: tuple[str, ...]) -> LoadedTable:
+        def slow(namespace: tuple[str, ...]) -> dict[str, str]:
             began.set()
             assert goes_on.wait(60)
-            raise TableNotFoundError("Cannot find it")
+            return {}
 
-        server.catalog.load_table = slow  # type: ignore[method-assign]
-        requests = [threading.Thread(target=server.get, args=(table_path("t"),)) for _ in range(2)]
+        server.catalog.load_namespace_properties = slow  # type: ignore[method-assign]
+        requests = [threading.Thread(target=server.get, args=("/v1/namespaces/db",)) for _ in range(2)]
         for request in requests:
             request.start()
         try:

@@ -340,7 +340,7 @@ def test_views_resolve_names_at_their_creation(filled: SparkSession, sql: Any, l
     filled.range(1).createOrReplaceTempView("temporary")
     with pytest.raises(AnalysisException, match="temporary view"):
         sql("create view lake.db.x as select * from temporary")
-    with pytest.raises(AnalysisException, match="2 columns are named"):
+    with pytest.raises(AnalysisException, match="names 2 columns"):
         sql("create view lake.db.x (a, b) as select 1")
     with pytest.raises(UnsupportedOperationException):
         sql("alter view lake.db.v as select 1")

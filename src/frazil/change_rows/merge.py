@@ -22,7 +22,14 @@ import pyarrow.compute as pc
 
 from frazil.change_rows.change_rows import Decided, LocalChange, Places
 from frazil.change_rows.join import Join, Matcher, join_by_names, keys_of, read_join
-from frazil.change_rows.merge_clauses import MergeClause, check_clauses, keys_twice, needs_single_match, summary_of
+from frazil.change_rows.merge_clauses import (
+    KINDS,
+    MergeClause,
+    check_clauses,
+    keys_twice,
+    needs_single_match,
+    summary_of,
+)
 from frazil.change_rows.new_values import NewValues, all_values, converted, inserted_values, updated_values
 from frazil.change_rows.row_change import noted
 from frazil.change_rows.source_rows import SourceRows, open_source
@@ -117,7 +124,7 @@ class MergeChange:
         )
         if planned is None:
             return None
-        always = () if self._is_upsert else ("inserted", "updated", "deleted")
+        always = () if self._is_upsert else KINDS
         summary = summary_of(
             self._clauses, counts.by_clause, copied=counts.copied, unchanged=counts.unchanged, always=always
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from frazil.errors import InvalidRequestError
 from frazil.spec.snapshot import Summary
@@ -60,13 +60,17 @@ def keys_twice(table: str, keys: Sequence[Mapping[str, Any]]) -> InvalidRequestE
     )
 
 
+KINDS: Final = ("inserted", "updated", "deleted")
+"""What clauses do with rows; a merge counts all kinds, an upsert those that it has."""
+
+
 def summary_of(
     clauses: Sequence[MergeClause],
     counts: Mapping[int, int],
     *,
     copied: int,
     unchanged: int,
-    always: Sequence[str] = ("inserted", "updated", "deleted"),
+    always: Sequence[str] = KINDS,
 ) -> dict[str, str]:
     """Return the number of rows for each type of clause; `counts` are by the number of the clause, from 1.
 

@@ -19,7 +19,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from frazil.change_rows.assigned_names import same_names
-from frazil.change_rows.merge_clauses import MergeClause, check_clauses, needs_single_match, summary_of
+from frazil.change_rows.merge_clauses import KINDS, MergeClause, check_clauses, needs_single_match, summary_of
 from frazil.change_rows.row_change import noted
 from frazil.commit.action import PlannedChange
 from frazil.commit.new_snapshot import Target
@@ -88,6 +88,7 @@ def merge_rows(
     source_keys: SourceKeys | None = None,
     cache: ManifestCache | None = None,
     may_lack_columns: bool = False,
+    is_upsert: bool = False,
 ) -> PlannedChange | None:
     """Carry out a merge up to its commit. The source is read several times, so it must be checkpointed.
 
@@ -126,7 +127,8 @@ def merge_rows(
         return None
     counts = _count_by_clause(clauses, row_positions)
     unchanged = counts.get(_MATCHED_ONLY, 0)
-    return noted(planned, summary_of(clauses, counts, copied=change.copied, unchanged=unchanged))
+    always = () if is_upsert else KINDS
+    return noted(planned, summary_of(clauses, counts, copied=change.copied, unchanged=unchanged, always=always))
 
 
 def _count_by_clause(clauses: Sequence[MergeClause], places: RowPositions) -> Mapping[int, int]:

@@ -57,7 +57,9 @@ def plan_upsert(
         if source_keys.twice:
             key_names = [name for _, name in names]
             raise keys_twice(loaded.name, [dict(zip(key_names, key, strict=True)) for key in source_keys.twice])
-        return merge_rows(spark, loaded, checkpointed, on, clauses, target, source_keys=source_keys, cache=cache)
+        return merge_rows(
+            spark, loaded, checkpointed, on, clauses, target, source_keys=source_keys, cache=cache, is_upsert=True
+        )
 
     with showing_progress(spark, f"upsert into {loaded.name}"):
         return start_over_if_lost(plan)

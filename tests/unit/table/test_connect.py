@@ -23,7 +23,7 @@ ROWS = pa.table({"id": [1, 2, 3]})
         ("s3://bucket/wh", {"properties": KEYS}, "no place for a database"),
         ("wh", {"catalog": "mysql://host/db"}, "Cannot open a catalog of type 'mysql'"),
         ("wh", {"catalog": "nonsense"}, "Cannot open the catalog: its type is not supported"),
-        ("wh", {"catalog": "glue"}, "Cannot open a catalog of type 'glue'"),
+        ("wh", {"catalog": "glue"}, "Cannot connect to Glue: there is no region"),
         ("wh", {"properties": {"s3.acess-key-id": "x"}}, "it is not known"),
         ("wh", {"properties": {"owner": "me"}}, "it is not known"),
         ("wh", {"properties": {"s3.region": 1}}, "not text"),

@@ -21,6 +21,7 @@ from frazil.errors import (
     SnapshotNotFoundError,
     StorageError,
     TextSyntaxError,
+    UnsupportedError,
 )
 from frazil.expr.predicates import at_least, equal
 from frazil.spec.schema import Schema
@@ -121,7 +122,7 @@ def test_names_may_ignore_case() -> None:
         ({"columns": "id"}, InvalidRequestError, "not a list of names"),
         ({"predicate": "nope = 1"}, FieldNotFoundError, "nope"),
         ({"predicate": "id = "}, TextSyntaxError, "Cannot"),
-        ({"predicate": "id = 'x'"}, InvalidRequestError, "Cannot"),
+        ({"predicate": "id = true"}, UnsupportedError, "no common type"),
         ({"snapshot_id": 99}, SnapshotNotFoundError, "99"),
         ({"ref": "nope"}, ReferenceNotFoundError, "nope"),
         ({"as_of": START_MS}, SnapshotNotFoundError, "no snapshot"),
@@ -137,6 +138,12 @@ def test_names_may_ignore_case() -> None:
 def test_invalid_scan_is_refused_when_created(arguments: dict[str, Any], error: type[Exception], reason: str) -> None:
     with pytest.raises(error, match=reason):
         scan_table(make_table().load(), **arguments)
+
+
+def test_text_beside_a_number_is_refused_when_rows_are_read() -> None:
+    scan = scan_table(make_table().load(), "id = 'x'")
+    with pytest.raises(InvalidRequestError, match="the value 'x' does not fit"):
+        scan.to_arrow()
 
 
 def test_predicates_may_be_objects() -> None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import ipaddress
+import math
 import time
 import uuid
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
@@ -406,16 +407,25 @@ def _too_large(most: int) -> Refusal:
     )
 
 
+_HEALTHY: Final = Answer(200, b'{"status":"ok"}')
+_HEALTH_SECONDS: Final = 0.3
+"""How long a health check waits for a catalog that answered recently."""
+_REACHABLE_SECONDS: Final = 30
+
+
 @dataclass
 class Health:
     """`/healthz`: whether the catalog answers.
 
-    It has a thread of its own, so it does not wait for requests. Concurrent checks share one answer.
+    It has a thread of its own, so it does not wait for requests. Concurrent checks share one answer. A catalog that is
+    busy with commits counts as reachable for half a minute after it last answered.
     """
 
     protocol: ProtocolApp
     _thread: ThreadPoolExecutor = field(default_factory=partial(ThreadPoolExecutor, 1, "frazil-health"))
     _check: asyncio.Future[Answer] | None = None
+    _reached: float = -math.inf
+    """When the catalog answered last, on the monotonic clock."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond with 200, or 503 if the catalog is unreachable or the server is about to stop."""
@@ -423,7 +433,11 @@ class Health:
         try:
             if self._check is None or self._check.done():
                 self._check = asyncio.get_running_loop().run_in_executor(self._thread, self._look)
-            answer = await asyncio.shield(self._check)
+                self._check.add_done_callback(self._note)
+            check = self._check
+            is_recent = time.monotonic() - self._reached < _REACHABLE_SECONDS
+            await asyncio.wait({check}, timeout=_HEALTH_SECONDS if is_recent else None)
+            answer = check.result() if check.done() else _HEALTHY
         except Exception as error:
             answer = replace(error_answer(error), code=503)
         await exchange.send_answer(answer, self.protocol.limits.answer_seconds)
@@ -433,7 +447,11 @@ class Health:
         if service.is_stopping.is_set():
             return make_error(503, "ServiceUnavailableException", "the server is about to stop")
         service.catalog.list_namespaces()
-        return Answer(200, b'{"status":"ok"}')
+        return _HEALTHY
+
+    def _note(self, check: asyncio.Future[Answer]) -> None:
+        is_reached = not check.cancelled() and check.exception() is None
+        self._reached = time.monotonic() if is_reached else -math.inf
 
 
 @dataclass

@@ -319,6 +319,23 @@ def test_health_does_not_wait_for_requests(tmp_path: Path) -> None:
                 request.join()
 
 
+def test_health_does_not_wait_for_a_catalog_that_answered_before(tmp_path: Path) -> None:
+    with served(tmp_path / "w") as server:
+        assert server.get("/healthz").json == {"status": "ok"}
+        goes_on = threading.Event()
+
+        def slow(parent: tuple[str, ...] = ()) -> tuple[tuple[str, ...], ...]:
+            assert goes_on.wait(60)
+            raise StorageError("Cannot reach the database")
+
+        server.catalog.list_namespaces = slow  # type: ignore[method-assign]
+        try:
+            assert server.get("/healthz").json == {"status": "ok"}
+        finally:
+            goes_on.set()
+        wait_until(lambda: server.get("/healthz").code == 503)
+
+
 def test_internal_errors_reveal_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with served(tmp_path / "w") as server:
 

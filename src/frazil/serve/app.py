@@ -438,15 +438,14 @@ class Health:
             is_recent = time.monotonic() - self._reached < _REACHABLE_SECONDS
             await asyncio.wait({check}, timeout=_HEALTH_SECONDS if is_recent else None)
             answer = check.result() if check.done() else _HEALTHY
+            if self.protocol.service.is_stopping.is_set():
+                answer = make_error(503, "ServiceUnavailableException", "the server is about to stop")
         except Exception as error:
             answer = replace(error_answer(error), code=503)
         await exchange.send_answer(answer, self.protocol.limits.answer_seconds)
 
     def _look(self) -> Answer:
-        service = self.protocol.service
-        if service.is_stopping.is_set():
-            return make_error(503, "ServiceUnavailableException", "the server is about to stop")
-        service.catalog.list_namespaces()
+        self.protocol.service.catalog.list_namespaces()
         return _HEALTHY
 
     def _note(self, check: asyncio.Future[Answer]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +46,17 @@ class NewTable:
     def create(self, catalog: Catalog) -> LoadedTable:
         """Create it empty, and its namespace if that is missing."""
         make_namespace(catalog, self.identifier)
-        return catalog.create_table(
+        return self._defined_by(catalog.create_table)
+
+    def create_with(self, catalog: Catalog, cache: ManifestCache | None, rows: Rows) -> LoadedTable:
+        """Create it together with its first rows, in one commit, and its namespace if that is missing."""
+        make_namespace(catalog, self.identifier)
+        with observe_run(catalog, "create", ".".join(self.identifier), rows), OneCommit(catalog, cache) as commit:
+            append(commit.table(self._defined_by(catalog.stage_table)).session, rows)
+        return commit.states[0]
+
+    def _defined_by(self, make: Callable[..., LoadedTable]) -> LoadedTable:
+        return make(
             self.identifier,
             self.schema,
             self.spec,
@@ -55,22 +65,6 @@ class NewTable:
             properties=self.properties,
             format_version=self.format_version,
         )
-
-    def create_with(self, catalog: Catalog, cache: ManifestCache | None, rows: Rows) -> LoadedTable:
-        """Create it together with its first rows, in one commit, and its namespace if that is missing."""
-        make_namespace(catalog, self.identifier)
-        with observe_run(catalog, "create", ".".join(self.identifier), rows), OneCommit(catalog, cache) as commit:
-            staged = catalog.stage_table(
-                self.identifier,
-                self.schema,
-                self.spec,
-                self.order,
-                location=self.location,
-                properties=self.properties,
-                format_version=self.format_version,
-            )
-            append(commit.table(staged).session, rows)
-        return commit.states[0]
 
 
 def create_table(

@@ -16,35 +16,10 @@ from frazil.catalog.pointers import EntityType, Pointer, PointerChange
 from frazil.codec.partition_spec_json import encode_partition_spec
 from frazil.codec.schema_json import encode_schema
 from frazil.codec.sort_order_json import encode_sort_order
+from frazil.spec import types as ft
 from frazil.spec.properties import GC_ENABLED
 from frazil.spec.snapshot import Snapshot, Summary
 from frazil.spec.table_metadata import TableMetadata
-from frazil.spec.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IntType,
-    ListType,
-    LongType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampNsType,
-    TimestampType,
-    TimestamptzNsType,
-    TimestamptzType,
-    TimeType,
-    Type,
-    UnknownType,
-    UuidType,
-    VariantType,
-)
 from frazil.spec.view_metadata import ViewMetadata
 
 TABLE_TYPE: Final = "table_type"
@@ -58,24 +33,24 @@ MAX_PROPERTY_CHARS: Final = 32_672
 
 _ENTITY_TYPES: Final = {TABLE: EntityType.TABLE, VIEW: EntityType.VIEW}
 _RENAMED: Final = {GC_ENABLED.name: "external.table.purge"}
-_TYPE_NAMES: Final[Mapping[type[Type], str]] = {
-    BooleanType: "boolean",
-    IntType: "int",
-    LongType: "bigint",
-    FloatType: "float",
-    DoubleType: "double",
-    DateType: "date",
-    TimeType: "string",
-    TimestampType: "timestamp",
-    TimestampNsType: "timestamp",
-    StringType: "string",
-    UuidType: "string",
-    FixedType: "binary",
-    BinaryType: "binary",
-    GeometryType: "binary",
-    GeographyType: "binary",
-    UnknownType: "void",
-    VariantType: "unknown",
+_TYPE_NAMES: Final[Mapping[type[ft.Type], str]] = {
+    ft.BooleanType: "boolean",
+    ft.IntType: "int",
+    ft.LongType: "bigint",
+    ft.FloatType: "float",
+    ft.DoubleType: "double",
+    ft.DateType: "date",
+    ft.TimeType: "string",
+    ft.TimestampType: "timestamp",
+    ft.TimestampNsType: "timestamp",
+    ft.StringType: "string",
+    ft.UuidType: "string",
+    ft.FixedType: "binary",
+    ft.BinaryType: "binary",
+    ft.GeometryType: "binary",
+    ft.GeographyType: "binary",
+    ft.UnknownType: "void",
+    ft.VariantType: "unknown",
 }
 
 
@@ -182,18 +157,18 @@ def view_text(metadata: ViewMetadata) -> str | None:
     return None if representation is None else representation.sql
 
 
-def column_type(data_type: Type, *, zoned: str = "timestamp") -> str:
+def column_type(data_type: ft.Type, *, zoned: str = "timestamp") -> str:
     """Return a type by its name in Hive; `zoned` is what timestamps with a zone are called."""
-    if isinstance(data_type, TimestamptzType | TimestamptzNsType):
+    if isinstance(data_type, ft.TimestamptzType | ft.TimestamptzNsType):
         return zoned
-    if isinstance(data_type, DecimalType):
+    if isinstance(data_type, ft.DecimalType):
         return f"decimal({data_type.precision},{data_type.scale})"
-    if isinstance(data_type, StructType):
+    if isinstance(data_type, ft.StructType):
         inner = (f"{field.name}:{column_type(field.field_type, zoned=zoned)}" for field in data_type.struct_fields)
         return f"struct<{','.join(inner)}>"
-    if isinstance(data_type, ListType):
+    if isinstance(data_type, ft.ListType):
         return f"array<{column_type(data_type.element_type, zoned=zoned)}>"
-    if isinstance(data_type, MapType):
+    if isinstance(data_type, ft.MapType):
         return f"map<{column_type(data_type.key_type, zoned=zoned)},{column_type(data_type.value_type, zoned=zoned)}>"
     return _TYPE_NAMES.get(type(data_type), "unknown")
 

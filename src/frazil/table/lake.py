@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
@@ -12,7 +13,12 @@ import pyarrow as pa
 from frazil.catalog.base import Catalog
 from frazil.catalog.names import format_name
 from frazil.catalog.purge import PurgeReport
-from frazil.errors import InvalidRequestError, NamespaceAlreadyExistsError, TableAlreadyExistsError
+from frazil.errors import (
+    InvalidRequestError,
+    NamespaceAlreadyExistsError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
 from frazil.lineage import observe_run
 from frazil.maintenance.adopt_results import MigrateTableResult, SnapshotTableResult
 from frazil.maintenance.purge_files import purge_files
@@ -184,8 +190,9 @@ class Lake:
         The format version is 2 unless it is given, here or as the property `format-version`. With `exist_ok`, a table
         of that name is returned unchanged, whatever its schema and rows.
         """
-        if exist_ok and self.table_exists(name):
-            return self.table(name)
+        if exist_ok:
+            with suppress(TableNotFoundError):
+                return self.table(name)
         try:
             loaded = create_table(
                 self._catalog,

@@ -1,8 +1,7 @@
 """Which files of a table may be deleted: one rule for every job that deletes, not controlled by metadata alone.
 
 Metadata names a table's folders and files, and may be untrusted. So a file is deleted only if all three conditions
-hold,
-with links resolved, however its location is spelled:
+hold, with links resolved, however its location is spelled:
 
     metadata    it is inside the table's location, or the folder of its data or metadata files
     the user    it is below the warehouse, below a folder of `delete.roots` (or `read.roots` if unset), below the folder
@@ -11,8 +10,7 @@ with links resolved, however its location is spelled:
 
 The pointer counts as the user's word, since whoever created or registered the table chose it. An exception are the
 files of this machine if the catalog is a service on another one, which cannot know them. `check_new_place`
-prevents
-a commit from moving it to a folder that only metadata names.
+prevents a commit from moving it to a folder that only metadata names.
 
 Pointers of other tables are checked first, since they reveal folders without reading metadata. For files below the
 table's own pointer that suffices. For files elsewhere the metadata of every other table is read, once per job.

@@ -1,10 +1,10 @@
 """The files of a plan that DuckDB reads itself, as queries over them.
 
 Footers tell how each file stores its columns (`column_types.py`). Files that store them alike are read together: a
-column
-by its name in these files, cast if its type was promoted, or its default if the files lack it. Deleted positions are
-excluded by file number and row number. All other files are read by frazil as Arrow: other formats, equality deletes,
-files without field ids, files in object stores, and those that do not store columns exactly as the format does.
+column by its name in these files, cast if its type was promoted, or its default if the files lack it. Deleted positions
+are excluded by file number and row number. All other files are read by frazil as Arrow: other formats, equality
+deletes, files without field ids, files in object stores, and those that do not store columns exactly as the format
+does.
 
     SELECT "id", "old name" AS "kind" FROM read_parquet(['/a.parquet', '/b.parquet'], …)
 """
